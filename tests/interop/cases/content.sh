@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The librmq Authors
+#
+# Every message with its content, both ways, between our side and the real one. Order of the file: the real system with
+# itself (which shows that peers and servers of this suite are sound), then ours.
+# shellcheck shell=bash
+
+# Words of a content: see content.py. 10,000 messages of 200 bytes.
+many() { echo "seed=$1 count=10000"; }
+
+# java_to_java TOPIC words...: the Java producer and push consumer on the cluster at $NS.
+java_produce() {
+    local topic=$1 text
+    shift
+    text=$(must peer produce "ns=$NS" "topic=$topic" "$@")
+    [ "$(echo "$text" | value_of failed)" = 0 ] || fail "Java producer: $(echo "$text" | tr '\n' ' ')"
+    note "Java producer: $(echo "$text" | tr '\n' ' ')"
+}
+
+java_consume() {  # REPORT TOPIC COUNT key=value...
+    local report=$1 topic=$2 count=$3
+    shift 3
+    note "Java push consumer: $(must peer consume "ns=$NS" "topic=$topic" "group=G-$topic" "count=$count" timeout=120 \
+        "report=$report" "$@" | tr '\n' ' ')"
+}
+
+go_run() {
+    local text
+    text=$(timeout 200 "$CACHE/gopeer" "$@" 2>&1) || fail "Go peer $1: $(echo "$text" | tail -n 3 | tr '\n' ' ')"
+    note "Go $1: $(echo "$text" | tail -n 4 | tr '\n' ' ')"
+}
+
+new_topic() { must peer createTopic "ns=$NS" "topic=$1" "queues=${2:-8}" "broker=$BROKER"; }
+
+# java_and_java: one topic, three ways of sending, read once.
+java_and_java() {
+    local topic=JavaJava
+    new_topic $topic
+    java_produce $topic seed=$topic count=2000 mode=sync
+    java_produce $topic seed=$topic from=2000 count=6000 mode=async
+    java_produce $topic seed=$topic from=8000 count=2000 mode=batch
+    java_consume "$RUN/$BROKER-$topic" $topic 10000
+    # shellcheck disable=SC2046
+    same_report "Java" "$RUN/$BROKER-$topic" $(many $topic)
+}
+
+go_and_go() {
+    local topic=GoGo
+    new_topic $topic
+    go_run produce "ns=$NS" topic=$topic seed=$topic count=2000 mode=sync
+    go_run produce "ns=$NS" topic=$topic seed=$topic from=2000 count=8000 mode=async
+    go_run consume "ns=$NS" topic=$topic group=G-$topic count=10000 timeout=120 "report=$RUN/$BROKER-$topic"
+    # shellcheck disable=SC2046
+    same_report "Go" "$RUN/$BROKER-$topic" $(many $topic)
+}
+
+case_java_on_real_533() { use_real 5.3.3; java_and_java; }
+case_java_on_real_497() { use_real 4.9.7; java_and_java; }
+case_go_on_real_533() { need_go; use_real 5.3.3; go_and_go; }
+case_java_on_ours() { use_ours; java_and_java; }
+case_go_on_ours() { need_rmq; need_go; use_ours; go_and_go; }
+
+# c_to_java: our producer, a quarter of the messages one by one, the rest in a window.
+c_to_java() {
+    local topic=CJava
+    new_topic $topic
+    c_produce "$RUN/$BROKER-$topic.sync" $topic "--mode sync" seed=$topic count=2500
+    c_produce "$RUN/$BROKER-$topic.async" $topic "--mode async" seed=$topic from=2500 count=7500
+    java_consume "$RUN/$BROKER-$topic" $topic 10000
+    # shellcheck disable=SC2046
+    same_report "Java" "$RUN/$BROKER-$topic" $(many $topic)
+}
+
+java_to_c() {
+    local topic=JavaC
+    new_topic $topic
+    java_produce $topic seed=$topic count=10000 mode=async
+    c_consume "$RUN/$BROKER-$topic" $topic G-$topic 10000 120
+    # shellcheck disable=SC2046
+    same_report "rmq consume" "$RUN/$BROKER-$topic" $(many $topic)
+}
+
+case_c_to_java_on_real_533() { need_rmq; use_real 5.3.3; c_to_java; }
+case_c_to_java_on_real_497() { need_rmq; use_real 4.9.7; c_to_java; }
+case_java_to_c_on_real_533() { need_rmq; use_real 5.3.3; java_to_c; }
+case_java_to_c_on_real_497() { need_rmq; use_real 4.9.7; java_to_c; }

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.common.MixAll;
+import org.apache.rocketmq.common.TopicConfig;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.protocol.RemotingCommand;
+import org.apache.rocketmq.remoting.protocol.admin.TopicOffset;
+import org.apache.rocketmq.remoting.protocol.admin.TopicStatsTable;
+import org.apache.rocketmq.remoting.protocol.admin.ConsumeStats;
+import org.apache.rocketmq.remoting.protocol.admin.OffsetWrapper;
+import org.apache.rocketmq.remoting.protocol.body.ClusterInfo;
+import org.apache.rocketmq.remoting.protocol.body.Connection;
+import org.apache.rocketmq.remoting.protocol.body.ConsumerConnection;
+import org.apache.rocketmq.remoting.protocol.heartbeat.SubscriptionData;
+import org.apache.rocketmq.remoting.protocol.route.BrokerData;
+import org.apache.rocketmq.remoting.protocol.route.QueueData;
+import org.apache.rocketmq.remoting.protocol.route.TopicRouteData;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
+import org.apache.rocketmq.tools.command.MQAdminStartup;
+
+/** What an operator asks of a cluster, printed in a form that a shell reads. */
+final class Administration {
+    private static final Map<String, DefaultMQAdminExt> ADMINS = new HashMap<>();
+
+    private Administration() {
+    }
+
+    private static synchronized DefaultMQAdminExt admin(Args args) throws Exception {
+        String ns = args.need("ns");
+        DefaultMQAdminExt admin = ADMINS.get(ns);
+        if (admin == null) {
+            admin = new DefaultMQAdminExt(10_000);
+            admin.setNamesrvAddr(ns);
+            admin.setInstanceName("peer-admin-" + ADMINS.size());
+            admin.start();
+            ADMINS.put(ns, admin);
+        }
+        return admin;
+    }
+
+    /** Waits until the name server lists the broker of that name. */
+    static String waitBroker(Args args) throws Exception {
+        String name = args.need("broker");
+        Exception last = null;
+        for (long end = deadline(args); System.currentTimeMillis() < end; Thread.sleep(100)) {
+            try {
+                ClusterInfo info = admin(args).examineBrokerClusterInfo();
+                if (info.getBrokerAddrTable().containsKey(name)) {
+                    return info.getBrokerAddrTable().get(name).getBrokerAddrs().toString();
+                }
+            } catch (Exception e) {
+                last = e;
+            }
+        }
+        throw new IllegalStateException("broker " + name + " is not known to the name server, last: " + last);
+    }
+
+    private static long deadline(Args args) {
+        return System.currentTimeMillis() + args.number("timeout", 30) * 1000L;
+    }
+
+    /** Creates the topic on the named broker, or on every master, and waits until the name server gives its route. */
+    static String createTopic(Args args) throws Exception {
+        String topic = args.need("topic");
+        int queues = args.number("queues", 8);
+        String only = args.get("broker", "");
+        int brokers = 0;
+        for (BrokerData data : admin(args).examineBrokerClusterInfo().getBrokerAddrTable().values()) {
+            if (only.isEmpty() || only.equals(data.getBrokerName())) {
+                admin(args).createAndUpdateTopicConfig(data.getBrokerAddrs().get(MixAll.MASTER_ID),
+                    new TopicConfig(topic, queues, queues));
+                brokers++;
+            }
+        }
+        for (long end = deadline(args); System.currentTimeMillis() < end; Thread.sleep(50)) {
+            try {
+                if (admin(args).examineTopicRouteInfo(topic).getQueueDatas().size() == brokers) {
+                    return "";
+                }
+            } catch (Exception e) {
+                continue;
+            }
+        }
+        throw new IllegalStateException("no route of " + topic + " on " + brokers + " brokers");
+    }
+
+    static String route(Args args) throws Exception {
+        TopicRouteData route = admin(args).examineTopicRouteInfo(args.need("topic"));
+        TreeSet<String> lines = new TreeSet<>();
+        for (QueueData queue : route.getQueueDatas()) {
+            lines.add("queues " + queue.getBrokerName() + " " + queue.getReadQueueNums() + " "
+                + queue.getWriteQueueNums() + " " + queue.getPerm());
+        }
+        for (BrokerData broker : route.getBrokerDatas()) {
+            lines.add("broker " + broker.getBrokerName() + " " + new TreeMap<>(broker.getBrokerAddrs()));
+        }
+        return String.join("\n", lines);
+    }
+
+    /** Per queue: broker, queue id, min, max, committed (or - without a group). */
+    static String offsets(Args args) throws Exception {
+        Map<MessageQueue, String> committed = new HashMap<>();
+        if (!args.get("group", "").isEmpty()) {
+            ConsumeStats stats = admin(args).examineConsumeStats(args.need("group"), args.need("topic"));
+            for (Map.Entry<MessageQueue, OffsetWrapper> e : stats.getOffsetTable().entrySet()) {
+                committed.put(e.getKey(), Long.toString(e.getValue().getConsumerOffset()));
+            }
+        }
+        TopicStatsTable stats = admin(args).examineTopicStats(args.need("topic"));
+        TreeMap<MessageQueue, TopicOffset> sorted = new TreeMap<>(stats.getOffsetTable());
+        StringBuilder text = new StringBuilder();
+        for (Map.Entry<MessageQueue, TopicOffset> e : sorted.entrySet()) {
+            text.append(e.getKey().getBrokerName()).append(' ').append(e.getKey().getQueueId()).append(' ')
+                .append(e.getValue().getMinOffset()).append(' ').append(e.getValue().getMaxOffset()).append(' ')
+                .append(committed.getOrDefault(e.getKey(), "-")).append('\n');
+        }
+        return text.toString();
+    }
+
+    static String members(Args args) throws Exception {
+        TreeSet<String> lines = new TreeSet<>();
+        for (Connection c : admin(args).examineConsumerConnectionInfo(args.need("group")).getConnectionSet()) {
+            lines.add(c.getClientId() + " " + c.getLanguage() + " " + c.getVersion());
+        }
+        return String.join("\n", lines);
+    }
+
+    /** What the broker learned from heartbeats: topic, expression, tags and their hash codes. */
+    static String subscriptions(Args args) throws Exception {
+        ConsumerConnection connection = admin(args).examineConsumerConnectionInfo(args.need("group"));
+        TreeSet<String> lines = new TreeSet<>();
+        for (SubscriptionData data : connection.getSubscriptionTable().values()) {
+            lines.add(data.getTopic() + " tags=" + new TreeSet<>(data.getTagsSet()) + " codes="
+                + new TreeSet<>(data.getCodeSet()));
+        }
+        return String.join("\n", lines);
+    }
+
+    /** The share of each member of the group as Java's average allocation has it: "clientId 0,1,2". */
+    static String shares(Args args) throws Exception {
+        String topic = args.need("topic");
+        List<MessageQueue> queues = new ArrayList<>();
+        for (QueueData data : admin(args).examineTopicRouteInfo(topic).getQueueDatas()) {
+            for (int i = 0; i < data.getReadQueueNums(); i++) {
+                queues.add(new MessageQueue(topic, data.getBrokerName(), i));
+            }
+        }
+        java.util.Collections.sort(queues);
+        TreeSet<String> ids = new TreeSet<>();
+        for (Connection c : admin(args).examineConsumerConnectionInfo(args.need("group")).getConnectionSet()) {
+            ids.add(c.getClientId());
+        }
+        StringBuilder text = new StringBuilder();
+        for (String id : ids) {
+            TreeSet<Integer> share = new TreeSet<>();
+            for (MessageQueue queue : new AllocateMessageQueueAveragely().allocate(args.need("group"), id, queues,
+                new ArrayList<>(ids))) {
+                share.add(queue.getQueueId());
+            }
+            text.append(id).append(' ').append(share.toString().replaceAll("[\\[\\] ]", "")).append('\n');
+        }
+        return text.toString();
+    }
+
+    /** A message by its id, the long one of IPv6 included. */
+    static String viewMessage(Args args) throws Exception {
+        MessageExt message = admin(args).viewMessage(args.need("topic"), args.need("id"));
+        return "storeHost=" + message.getStoreHost() + "\nbornHost=" + message.getBornHost() + "\nsha1="
+            + Content.sha1(message.getBody());
+    }
+
+    private static final class NoHook implements RPCHook {
+        @Override
+        public void doBeforeRequest(String address, RemotingCommand request) {
+        }
+
+        @Override
+        public void doAfterResponse(String address, RemotingCommand request, RemotingCommand response) {
+        }
+    }
+
+    /** Runs a subcommand of mqadmin in this process; what it prints is the answer. */
+    static synchronized String mqadmin(String[] words) throws Exception {
+        ByteArrayOutputStream text = new ByteArrayOutputStream();
+        PrintStream out = System.out;
+        PrintStream err = System.err;
+        try (PrintStream capture = new PrintStream(text, true, "UTF-8")) {
+            System.setOut(capture);
+            System.setErr(capture);
+            MQAdminStartup.main0(words, new NoHook());
+        } finally {
+            System.setOut(out);
+            System.setErr(err);
+        }
+        return text.toString("UTF-8");
+    }
+}

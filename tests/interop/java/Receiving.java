@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). */
+final class Receiving implements MessageListenerConcurrently {
+    private static final Map<String, Receiving> RUNNING = new ConcurrentHashMap<>();
+    private static final AtomicInteger INSTANCES = new AtomicInteger();
+
+    private final DefaultMQPushConsumer consumer;
+    private final String topic;
+    private final String reportPath;
+    private final Map<Long, String> lines = new TreeMap<>();
+    private int total;
+
+    private Receiving(Args args) throws Exception {
+        topic = args.need("topic");
+        reportPath = args.get("report", "");
+        consumer = new DefaultMQPushConsumer(args.need("group"));
+        consumer.setNamesrvAddr(args.need("ns"));
+        consumer.setInstanceName("peer-consumer-" + INSTANCES.incrementAndGet());
+        consumer.setConsumeFromWhere(args.get("from", "first").equals("last")
+            ? ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setConsumeThreadMin(args.number("threads", 4));
+        consumer.setConsumeThreadMax(args.number("threads", 4));
+        consumer.subscribe(topic, args.get("expr", "*").replace("||", " || "));
+        consumer.registerMessageListener(this);
+        consumer.start();
+    }
+
+    static String consume(Args args) throws Exception {
+        Receiving receiving = new Receiving(args);
+        try {
+            receiving.await(args.number("count", 1), args.number("timeout", 60));
+            Thread.sleep(args.number("linger", 0));
+        } finally {
+            receiving.consumer.shutdown();
+        }
+        return receiving.report();
+    }
+
+    static String start(Args args) throws Exception {
+        Receiving receiving = new Receiving(args);
+        RUNNING.put(args.need("name"), receiving);
+        return "clientId=" + receiving.clientId();
+    }
+
+    static String stop(Args args) throws Exception {
+        Receiving receiving = RUNNING.remove(args.need("name"));
+        receiving.consumer.shutdown();
+        return receiving.report();
+    }
+
+    static String wait(Args args) throws Exception {
+        Receiving receiving = RUNNING.get(args.need("name"));
+        receiving.await(args.number("count", 1), args.number("timeout", 60));
+        return receiving.report();
+    }
+
+    /** The queues of the topic that this member holds now, as its own process queue table says. */
+    static String queues(Args args) {
+        Receiving receiving = RUNNING.get(args.need("name"));
+        TreeSet<Integer> ids = new TreeSet<>();
+        for (MessageQueue queue : receiving.consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl()
+            .getProcessQueueTable().keySet()) {
+            if (queue.getTopic().equals(receiving.topic)) {
+                ids.add(queue.getQueueId());
+            }
+        }
+        return "clientId=" + receiving.clientId() + "\nqueues=" + ids.toString().replaceAll("[\\[\\] ]", "");
+    }
+
+    private String clientId() {
+        return consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
+    }
+
+    @Override
+    public ConsumeConcurrentlyStatus consumeMessage(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
+        for (MessageExt message : messages) {
+            try {
+                note(message);
+            } catch (Exception e) {
+                return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+            }
+        }
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+    }
+
+    private void note(MessageExt message) throws Exception {
+        String index = message.getUserProperty("idx");
+        String line = index + "\t" + Content.sha1(message.getBody()) + "\t" + message.getTags() + "\t"
+            + message.getKeys() + "\t" + message.getUserProperty("p-uni");
+        synchronized (lines) {
+            total++;
+            lines.put(index == null ? -(long) total : Long.parseLong(index), line);
+            lines.notifyAll();
+        }
+    }
+
+    private void await(int count, int seconds) throws InterruptedException {
+        long deadline = System.nanoTime() + seconds * 1_000_000_000L;
+        synchronized (lines) {
+            while (lines.size() < count) {
+                long left = (deadline - System.nanoTime()) / 1_000_000;
+                if (left <= 0) {
+                    return;
+                }
+                lines.wait(left);
+            }
+        }
+    }
+
+    private String report() throws Exception {
+        synchronized (lines) {
+            if (!reportPath.isEmpty()) {
+                try (PrintWriter out = new PrintWriter(reportPath, "UTF-8")) {
+                    lines.values().forEach(out::println);
+                }
+            }
+            return "distinct=" + lines.size() + "\nduplicates=" + (total - lines.size());
+        }
+    }
+}

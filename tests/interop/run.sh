@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The librmq Authors
+#
+# The interop suite: our client and broker against the real Apache RocketMQ and its Java and Go clients.
+#   run.sh             all cases           run.sh NAME...     the named ones           run.sh --list
+# Prints "ok NAME", "FAIL NAME: why" or "skip NAME: why" with the seconds each took, and as last line
+# "N passed, N failed, N skipped". Ends with 1 when a case failed. With KEEP=1 the directories of the run stay.
+#
+# Some cases run beside each other, see `waiting` and `quiet` below.
+
+set -u
+
+HERE=$(cd "$(dirname "$0")" && pwd)
+. "$HERE/lib.sh"
+for file in "$HERE"/cases/*.sh; do
+    . "$file"
+done
+
+# The cases that mostly wait run beside the others; those that measure times come last, alone.
+waiting="three_consumers mixed_group killed_member outage_sigterm outage_sigkill"
+quiet="starts_within_a_second idle_latency"
+CASE_SECONDS=${CASE_SECONDS:-400}
+all=$(sed -n 's/^case_\([a-z0-9_]*\)() .*/\1/p' "$HERE"/cases/*.sh)
+
+if [ "${1:-}" = --list ]; then
+    echo "$all"
+    exit 0
+fi
+if [ "${1:-}" = --one ]; then   # only for this script itself: one case inside the run at $RUN
+    set -e
+    "case_$2"
+    exit 0
+fi
+chosen=${*:-$all}
+for name in $chosen; do
+    declare -F "case_$name" > /dev/null || { echo "there is no case $name; see run.sh --list" >&2; exit 2; }
+done
+
+"$HERE/setup.sh" || exit 1
+mkdir -p "$CACHE/runs"
+RUN=$(mktemp -d "$CACHE/runs/$(date +%H%M%S).XXXX")
+RUN=$(cd "$RUN" && pwd)
+started=$SECONDS
+
+finish() {
+    stop_everything
+    if [ "${KEEP:-0}" = 1 ]; then
+        echo "kept: $RUN"
+    else
+        rm -rf "$RUN"
+    fi
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+export RUN
+
+# One case in a session of its own, with its output in $RUN/NAME.log and its outcome in $RUN/NAME.result.
+run_case() {
+    local name=$1 begin=$EPOCHREALTIME rc why took
+    setsid bash "$HERE/run.sh" --one "$name" > "$RUN/$name.log" 2>&1 &
+    wait_until "$CASE_SECONDS" is_gone $!
+    if is_alive $!; then
+        kill -9 -- -$!
+        echo "why: still running after $CASE_SECONDS s" >> "$RUN/$name.log"
+    fi
+    wait $!
+    rc=$?
+    took=$(awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f s", b - a }')
+    why=$(sed -n 's/^why: //p' "$RUN/$name.log" | tail -n 1)
+    [ -n "$why" ] || why=$(tail -n 1 "$RUN/$name.log")
+    {
+        case $rc in
+        0) echo "ok $name ($took)" ;;
+        77) echo "skip $name: $why" ;;
+        *) echo "FAIL $name: $why ($took)" ;;
+        esac
+        sed -n 's/^  /    /p' "$RUN/$name.log"
+    } > "$RUN/$name.part"
+    mv "$RUN/$name.part" "$RUN/$name.result"
+    cat "$RUN/$name.result"
+}
+
+among() { case " $2 " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+run_list() {
+    local name
+    for name in $chosen; do
+        ! among "$name" "$1" || run_case "$name"
+    done
+}
+
+rest=""
+for name in $all; do
+    among "$name" "$waiting $quiet" || rest="$rest $name"
+done
+
+start_peer
+lanes=""
+for name in $waiting; do
+    if among "$name" "$(echo $chosen)"; then
+        run_case "$name" &
+        lanes="$lanes $!"
+    fi
+done
+run_list "$rest"
+# shellcheck disable=SC2086
+[ -z "$lanes" ] || wait $lanes
+run_list "$quiet"
+
+count() { cat "$RUN"/*.result 2> /dev/null | grep -c "^$1 "; }
+passed=$(count ok)
+failed=$(count FAIL)
+skipped=$(count skip)
+[ "$failed" = 0 ] || KEEP=1
+echo "took $((SECONDS - started)) s"
+trap - EXIT
+finish
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
