@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Administration that producers and tools need: topics, routes, offsets. Calls block up to their timeout.
+ * Counterpart: MQAdminImpl, DefaultMQAdminExt.
+ */
+#ifndef RMQ_ADMIN_H
+#define RMQ_ADMIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmq/error.h>
+#include <rmq/export.h>
+#include <rmq/message.h>
+
+typedef struct rmq_admin rmq_admin;
+
+/* One queue of a topic with its offsets. broker_name is borrowed until the list is freed. */
+typedef struct rmq_queue_status {
+    const char *broker_name;
+    int32_t queue_id;
+    int64_t min_offset;
+    int64_t max_offset;
+    int64_t last_update_ms; /* store time of the last message, 0 when unknown or empty */
+} rmq_queue_status;
+
+RMQ_BEGIN_DECLS
+
+/* Creates an admin client for name servers "host:port;host:port" (NULL = $NAMESRV_ADDR). The caller destroys it. Any thread may use it.
+ * Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM, RMQ_ERR_IO. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_create(const char *namesrv_addr, rmq_admin **out, rmq_error **err);
+RMQ_API void rmq_admin_destroy(rmq_admin *admin);
+
+/* Creates or updates a topic on every master of a cluster (NULL = of all clusters) and waits until the name server gives its route.
+ * perm: 2 write, 4 read, 6 both. Errors: RMQ_ERR_BROKER, RMQ_ERR_TIMEOUT, RMQ_ERR_NO_NAMESRV, RMQ_ERR_NO_BROKER. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const char *topic,
+                                          int32_t read_queues, int32_t write_queues, int32_t perm,
+                                          int64_t timeout_ms, rmq_error **err);
+
+/* Names of all topics, one a line. Freed with rmq_string_free. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_topic_list(rmq_admin *admin, int64_t timeout_ms, char **out,
+                                        rmq_error **err);
+
+/* Route of a topic as standard JSON (TopicRouteData). Freed with rmq_string_free. RMQ_ERR_NO_ROUTE when unknown. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_topic_route(rmq_admin *admin, const char *topic, int64_t timeout_ms,
+                                         char **out, rmq_error **err);
+
+/* Clusters and brokers as standard JSON (ClusterInfo). Freed with rmq_string_free. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_cluster_info(rmq_admin *admin, int64_t timeout_ms, char **out,
+                                          rmq_error **err);
+
+/* Queues of a topic with their offsets, sorted by broker name and id; freed with rmq_admin_queue_status_free. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t timeout_ms,
+                                          rmq_queue_status **out, size_t *count, rmq_error **err);
+RMQ_API void rmq_admin_queue_status_free(rmq_queue_status *list, size_t count);
+
+/* Committed offset of a group for a queue. RMQ_ERR_NOT_FOUND when the group has none: not knowing is not zero. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const char *topic,
+                                             const char *broker_name, int32_t queue_id,
+                                             int64_t timeout_ms, int64_t *offset, rmq_error **err);
+
+/* Client ids of a group's members, one a line. Freed with rmq_string_free. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_group_members(rmq_admin *admin, const char *group, const char *topic,
+                                           int64_t timeout_ms, char **out, rmq_error **err);
+
+/* The message behind an offset message id. Released by rmq_message_view_release. RMQ_ERR_NOT_FOUND. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_view_message(rmq_admin *admin, const char *offset_msg_id,
+                                          int64_t timeout_ms, const rmq_message_view **out,
+                                          rmq_error **err);
+
+RMQ_END_DECLS
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Name server and broker inside this process: for tests, development and single-machine use. Library librmq-broker.
+ * Counterparts: NamesrvController, BrokerController.
+ */
+#ifndef RMQ_BROKER_H
+#define RMQ_BROKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmq/error.h>
+#include <rmq/export.h>
+
+typedef struct rmq_namesrv rmq_namesrv;
+typedef struct rmq_broker rmq_broker;
+typedef struct rmq_broker_config rmq_broker_config;
+
+RMQ_BEGIN_DECLS
+
+/* Starts a name server on a port (0 = any free) of an address (NULL = 127.0.0.1). The caller stops it. Errors: RMQ_ERR_IO (address in
+ * use), RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out,
+                                     rmq_error **err);
+
+/* "127.0.0.1:9876". Borrowed until stop. Since 0.1.0. */
+RMQ_API const char *rmq_namesrv_addr(const rmq_namesrv *namesrv);
+
+/* Stops and frees. NULL is accepted. Since 0.1.0. */
+RMQ_API void rmq_namesrv_stop(rmq_namesrv *namesrv);
+
+/* Configuration of a broker with the property names of the Java broker.conf ("brokerName", "listenPort", …); made for in-process use:
+ * listenPort 0 (any free), brokerIP1 127.0.0.1, a temporary store that stop removes, and a name server of its own unless namesrvAddr
+ * is set. Errors: RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_config_create(rmq_broker_config **out, rmq_error **err);
+
+/* Sets one property. A property of the Java broker that this one does not implement is accepted and named in a warning; one that
+ * nobody knows is RMQ_ERR_INVALID with the nearest name, as is a value out of range. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_config_set(rmq_broker_config *config, const char *key,
+                                         const char *value, rmq_error **err);
+
+/* Reads a properties file (key=value lines, '#' comments) such as an operator's broker.conf. Unknown keys are warnings here.
+ * Errors: RMQ_ERR_IO, RMQ_ERR_INVALID with the line number. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path,
+                                          rmq_error **err);
+
+/* Defaults of a stand-alone broker instead: listenPort 10911, store in $HOME/store, brokerIP1 = the machine's address. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_config_standalone(rmq_broker_config *config, rmq_error **err);
+RMQ_API const char *rmq_broker_config_get(rmq_broker_config *config, const char *key);
+RMQ_API void rmq_broker_config_destroy(rmq_broker_config *config);
+
+/* The option table, for documentation: name, type, default, range, help of field index; false beyond. Strings are static. Since 0.1.0. */
+RMQ_API bool rmq_broker_config_field(size_t index, const char **name, const char **type,
+                                     const char **default_value, const char **range,
+                                     const char **help);
+
+/* Starts a broker (NULL = defaults for in-process use) and registers it. When it returns, sends and pulls are served and the name server
+ * knows its topics. config may be destroyed. Errors: RMQ_ERR_IO, RMQ_ERR_INVALID, RMQ_ERR_CORRUPT, RMQ_ERR_NOMEM, RMQ_ERR_EXISTS (store
+ * in use by another process). Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out,
+                                    rmq_error **err);
+
+/* Address of the broker, and of the name servers to give to clients. Borrowed until stop. Since 0.1.0. */
+RMQ_API const char *rmq_broker_addr(const rmq_broker *broker);
+RMQ_API const char *rmq_broker_namesrv_addr(const rmq_broker *broker);
+RMQ_API const char *rmq_broker_store_path(const rmq_broker *broker);
+
+/* Creates a topic, as a request 17 would, and registers it. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,
+                                           rmq_error **err);
+
+/* Misbehaviour on request, for tests. Each rule acts on the next `times` requests of a code (-1 = all from now on; 0 clears the
+ * rules of the code); code -1 stands for every code. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_answer(rmq_broker *broker, int code, int times, int response_code,
+                                           const char *remark, rmq_error **err);
+RMQ_API rmq_status rmq_broker_fault_delay(rmq_broker *broker, int code, int times, int64_t delay_ms,
+                                          rmq_error **err);
+RMQ_API rmq_status rmq_broker_fault_drop(rmq_broker *broker, int code, int times, rmq_error **err);
+RMQ_API rmq_status rmq_broker_fault_cut(rmq_broker *broker, int code, int times, rmq_error **err);
+RMQ_API void rmq_broker_fault_clear(rmq_broker *broker);
+
+/* Stops accepting, answers what waits, flushes, unregisters and frees. NULL is accepted. Since 0.1.0. */
+RMQ_API void rmq_broker_stop(rmq_broker *broker);
+
+RMQ_END_DECLS
+
+#endif

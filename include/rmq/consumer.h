@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Push consumer: the library pulls, the program gets messages by a listener on a pool of workers, or by poll.
+ * Counterpart: DefaultMQPushConsumer.
+ */
+#ifndef RMQ_CONSUMER_H
+#define RMQ_CONSUMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmq/config.h>
+#include <rmq/error.h>
+#include <rmq/events.h>
+#include <rmq/export.h>
+#include <rmq/message.h>
+
+typedef struct rmq_consumer rmq_consumer;
+
+typedef enum rmq_consume_result {
+    RMQ_CONSUME_SUCCESS = 0,
+    RMQ_RECONSUME_LATER = 1 /* the broker delivers again after a delay */
+} rmq_consume_result;
+
+typedef enum rmq_consume_from_where {
+    RMQ_CONSUME_FROM_LAST_OFFSET = 0,
+    RMQ_CONSUME_FROM_FIRST_OFFSET = 1,
+    RMQ_CONSUME_FROM_TIMESTAMP = 2
+} rmq_consume_from_where;
+
+/* Context of one listener call or polled batch, to be changed by the listener before it returns. */
+typedef struct rmq_consume_context rmq_consume_context;
+
+/* Gets 1 … consumeMessageBatchMaxSize messages of one queue, on a worker thread, with no lock of the library held; several
+ * workers call at once. Messages are borrowed for the call (retain keeps one). It may call anything of the library but
+ * destroy on its own consumer. */
+typedef rmq_consume_result (*rmq_listener_fn)(const rmq_message_view *const *messages, size_t count,
+                                              rmq_consume_context *context, void *user);
+
+typedef struct rmq_consumer_options {
+    size_t struct_size;
+    const char *consumer_group;       /* "consumerGroup"; required */
+    const char *namesrv_addr;         /* "namesrvAddr"; else $NAMESRV_ADDR */
+    const char *instance_name;        /* "instanceName", default "DEFAULT" = made unique */
+    const char *client_ip;            /* "clientIP" */
+    const char *unit_name;            /* "unitName" */
+    const char *allocate_strategy;    /* "allocateMessageQueueStrategy": AVG, AVG_BY_CIRCLE, CONSISTENT_HASH; default AVG */
+    rmq_consume_from_where consume_from_where; /* "consumeFromWhere", CONSUME_FROM_LAST_OFFSET */
+    int64_t consume_timestamp_ms;     /* "consumeTimestamp", ms since 1970; 0 = half an hour before start */
+    int32_t consume_thread_nums;      /* "consumeThreadNums", 20: workers that run the listener, 1 … 1000 */
+    int32_t consume_message_batch_max_size; /* "consumeMessageBatchMaxSize", 1: messages a listener call or poll gets, 1 … 1024 */
+    int32_t pull_batch_size;          /* "pullBatchSize", 32 */
+    int64_t pull_interval_ms;         /* "pullInterval", 0 */
+    int32_t pull_threshold_for_queue; /* "pullThresholdForQueue", 1000 messages */
+    int32_t pull_threshold_size_for_queue; /* "pullThresholdSizeForQueue", 100 MiB */
+    int32_t pull_threshold_for_topic;      /* "pullThresholdForTopic", -1 = off */
+    int32_t pull_threshold_size_for_topic; /* "pullThresholdSizeForTopic", -1 = off, MiB */
+    int64_t max_cache_bytes;          /* "maxCacheBytes", 268435456: all queues of the consumer, bodies after decompression */
+    int32_t consume_concurrently_max_span; /* "consumeConcurrentlyMaxSpan", 2000 offsets */
+    int32_t max_reconsume_times;      /* "maxReconsumeTimes", -1 = 16 */
+    int64_t consume_timeout_ms;       /* "consumeTimeout", 900000 */
+    int64_t persist_consumer_offset_interval_ms; /* "persistConsumerOffsetInterval", 5000 */
+    int64_t poll_name_server_interval_ms;        /* "pollNameServerInterval", 30000 */
+    int64_t heartbeat_broker_interval_ms;        /* "heartbeatBrokerInterval", 30000 */
+    int64_t rebalance_interval_ms;    /* "rebalanceInterval", 20000 */
+    int64_t broker_suspend_max_time_ms; /* "brokerSuspendMaxTimeMillis", 15000: how long a broker parks a pull */
+    int32_t max_message_size;         /* "maxMessageSize", 16777216: most bytes that one body may expand to */
+    const char *serialize_type;       /* "serializeType": JSON or ROCKETMQ; default JSON */
+    rmq_listener_fn listener;         /* NULL: the program polls */
+    void *listener_user;              /* passed to the listener; lives until shutdown has returned */
+    rmq_events *events;               /* notices, and RMQ_EVENT_BATCH for a polling consumer; borrowed until destroy */
+} rmq_consumer_options;
+
+RMQ_BEGIN_DECLS
+
+/* Fills defaults; size is sizeof(rmq_consumer_options) as the program knows it. Since 0.1.0. */
+RMQ_API void rmq_consumer_options_init(rmq_consumer_options *options, size_t size);
+
+/* Creates a consumer that is not started yet. The caller destroys it. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM.
+ * Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer **out,
+                                       rmq_error **err);
+RMQ_API rmq_status rmq_consumer_create_from_config(const rmq_config *config, rmq_listener_fn listener,
+                                                   void *user, rmq_consumer **out, rmq_error **err);
+
+/* Subscribes a topic: "*" or NULL for all, or tags as "a || b". Before start or later; a later call replaces the expression at once.
+ * All members of a group must subscribe the same. Errors: RMQ_ERR_INVALID, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic,
+                                          const char *expression, rmq_error **err);
+RMQ_API rmq_status rmq_consumer_unsubscribe(rmq_consumer *consumer, const char *topic,
+                                            rmq_error **err);
+
+/* Starts: heartbeat, rebalance and pulls run from here on. Returns without waiting for a server beyond a first try of at most
+ * 3 s: with all servers away it still starts, and consumes when they are back. Errors: RMQ_ERR_STATE (started, or no
+ * subscription), RMQ_ERR_IO, RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err);
+
+/* Takes the next messages of one queue, waiting up to timeout_ms (0 = not at all, -1 = for ever). The batch is the caller's: finish it, then destroy
+ * it. Only for a consumer without listener (else RMQ_ERR_STATE). RMQ_ERR_TIMEOUT when nothing came, RMQ_ERR_CLOSED after
+ * shutdown. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_poll(rmq_consumer *consumer, rmq_batch **out, int64_t timeout_ms,
+                                     rmq_error **err);
+
+/* Descriptor that is readable while poll would return at once. Level triggered; never read or close it. Since 0.1.0. */
+RMQ_API int rmq_consumer_fd(rmq_consumer *consumer);
+
+/* Says how the batch went: SUCCESS moves the offset on, LATER sends the messages back to the broker. A batch that is destroyed
+ * unfinished counts as LATER. RMQ_OK also when its queue has moved to another member meanwhile (the messages come there again).
+ * Any thread. Errors: RMQ_ERR_INVALID (not of this consumer, or finished already), RMQ_ERR_CLOSED. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_finish(rmq_consumer *consumer, rmq_batch *batch,
+                                       rmq_consume_result result, rmq_error **err);
+
+RMQ_API size_t rmq_batch_count(const rmq_batch *batch);
+RMQ_API const rmq_message_view *rmq_batch_at(const rmq_batch *batch, size_t index); /* NULL beyond */
+RMQ_API rmq_consume_context *rmq_batch_context(rmq_batch *batch);
+RMQ_API void rmq_batch_destroy(rmq_batch *batch);
+
+/* Context: index of the last message that is done (the rest of the batch goes back); delay level of the send-back (-1 dead-letter
+ * queue at once, 0 the broker decides, 1 … 18). Since 0.1.0. */
+RMQ_API void rmq_consume_context_set_ack_index(rmq_consume_context *context, int32_t ack_index);
+RMQ_API void rmq_consume_context_set_delay_level(rmq_consume_context *context, int delay_level);
+
+/* Pauses and resumes pulling. What is cached is still delivered. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_suspend(rmq_consumer *consumer);
+RMQ_API rmq_status rmq_consumer_resume(rmq_consumer *consumer);
+
+/* Queues that the consumer owns now, as text "topic broker queueId\n…"; the caller frees it with rmq_string_free. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_assignment(rmq_consumer *consumer, char **out, rmq_error **err);
+RMQ_API void rmq_string_free(char *text);
+
+/* The client id under which brokers know this consumer. Borrowed until destroy. Since 0.1.0. */
+RMQ_API const char *rmq_consumer_client_id(const rmq_consumer *consumer);
+
+/* Stops pulling, waits up to timeout_ms (0 = 10000) for running listeners and unfinished batches, commits, and leaves the group. May be called
+ * twice, from any thread, from the listener. When it has returned (outside the listener), no listener starts any more.
+ * RMQ_ERR_TIMEOUT when a listener was still running at the deadline. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq_error **err);
+
+/* Frees the consumer, shutting it down first if that was not done. Not from the listener. NULL is accepted. Since 0.1.0. */
+RMQ_API void rmq_consumer_destroy(rmq_consumer *consumer);
+
+RMQ_END_DECLS
+
+#endif

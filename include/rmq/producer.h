@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Producer. One producer may be used by any number of threads. It starts no thread of its own: all clients
+ * of a process share one I/O thread, and one callback thread once an asynchronous send is made.
+ * Counterpart: DefaultMQProducer.
+ */
+#ifndef RMQ_PRODUCER_H
+#define RMQ_PRODUCER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmq/config.h>
+#include <rmq/error.h>
+#include <rmq/events.h>
+#include <rmq/export.h>
+#include <rmq/message.h>
+
+typedef struct rmq_producer rmq_producer;
+
+typedef enum rmq_send_status {
+    RMQ_SEND_OK = 0,
+    RMQ_SEND_FLUSH_DISK_TIMEOUT = 1,
+    RMQ_SEND_FLUSH_SLAVE_TIMEOUT = 2,
+    RMQ_SEND_SLAVE_NOT_AVAILABLE = 3
+} rmq_send_status;
+
+/* Options. rmq_producer_options_init fills every default and records the size, so that an old program meets a new library
+ * safely. Strings are copied by create. The table in docs/options.md is made from the same source. */
+typedef struct rmq_producer_options {
+    size_t struct_size;
+    const char *producer_group;          /* "producerGroup"; required */
+    const char *namesrv_addr;            /* "namesrvAddr", "host:port;host:port"; else $NAMESRV_ADDR */
+    const char *instance_name;           /* "instanceName", default "DEFAULT" = made unique */
+    const char *client_ip;               /* "clientIP", default the local address that reaches the name server */
+    const char *unit_name;               /* "unitName" */
+    const char *create_topic_key;        /* "createTopicKey", default TBW102 */
+    int32_t default_topic_queue_nums;    /* "defaultTopicQueueNums", 4 */
+    int64_t send_msg_timeout_ms;         /* "sendMsgTimeout", 3000: one deadline for all attempts */
+    int64_t send_msg_max_timeout_per_request_ms; /* "sendMsgMaxTimeoutPerRequest", -1 = a share chosen by the library */
+    int32_t retry_times_when_send_failed;        /* "retryTimesWhenSendFailed", 2 */
+    int32_t retry_times_when_send_async_failed;  /* "retryTimesWhenSendAsyncFailed", 2 */
+    bool retry_another_broker_when_not_store_ok; /* "retryAnotherBrokerWhenNotStoreOK", false */
+    int32_t compress_msg_body_over_howmuch;      /* "compressMsgBodyOverHowmuch", 4096 bytes */
+    const char *compress_type;           /* "compressType": ZLIB, LZ4, ZSTD, NONE; default ZLIB */
+    int32_t compress_level;              /* "compressLevel", 5 */
+    int32_t max_message_size;            /* "maxMessageSize", 4194304 bytes, before compression */
+    int32_t max_async_in_flight;         /* "backPressureForAsyncSendNum", 10000 messages */
+    int64_t max_async_in_flight_bytes;   /* "backPressureForAsyncSendSize", 104857600 bytes */
+    bool async_wait_when_full;           /* "backPressureWait", true: a full window waits for the send's deadline; false: RMQ_ERR_BUSY */
+    int64_t poll_name_server_interval_ms;    /* "pollNameServerInterval", 30000 */
+    int64_t heartbeat_broker_interval_ms;    /* "heartbeatBrokerInterval", 30000 */
+    bool send_latency_fault_enable;      /* "sendLatencyFaultEnable", true: brokers known slow or dead are avoided for a while */
+    const char *serialize_type;          /* "serializeType": JSON or ROCKETMQ headers; default JSON */
+    rmq_events *events;                  /* where rmq_producer_send_event completes; borrowed until destroy */
+} rmq_producer_options;
+
+/* Called once per accepted asynchronous send, on the callback thread, never with a lock of the library held. Exactly one of
+ * result and err is not NULL; both are borrowed for the call. It may send, and may shut the producer down; it must
+ * not destroy it. */
+typedef void (*rmq_send_fn)(const rmq_send_result *result, const rmq_error *err, void *user);
+
+/* Chooses a queue: returns an index in 0 … count-1; anything else is RMQ_ERR_INVALID. Runs on the sending thread. */
+typedef size_t (*rmq_queue_selector_fn)(const rmq_message *message, size_t count, void *user);
+
+RMQ_BEGIN_DECLS
+
+/* Fills defaults; size is sizeof(rmq_producer_options) as the program knows it. Since 0.1.0. */
+RMQ_API void rmq_producer_options_init(rmq_producer_options *options, size_t size);
+
+/* Creates and starts a producer: connects in the background, does not wait for a server. The caller shuts it down and
+ * destroys it. Errors: RMQ_ERR_INVALID (group, address, range), RMQ_ERR_NO_NAMESRV (none given), RMQ_ERR_NOMEM,
+ * RMQ_ERR_IO. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer **out,
+                                       rmq_error **err);
+RMQ_API rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq_producer **out,
+                                                   rmq_error **err);
+
+/* Sends and waits. timeout_ms is one deadline for all attempts; 0 = the option's. *result (may be NULL) is the caller's on RMQ_OK
+ * and freed by rmq_send_result_destroy. Any thread. Errors: RMQ_ERR_TIMEOUT, RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_NAMESRV,
+ * RMQ_ERR_CONNECT, RMQ_ERR_DISCONNECTED, RMQ_ERR_BROKER (remote code in err), RMQ_ERR_TOO_LARGE, RMQ_ERR_INVALID,
+ * RMQ_ERR_CLOSED, RMQ_ERR_NOMEM; rmq_error_maybe_stored tells whether the message may be stored all the same.
+ * Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send(rmq_producer *producer, const rmq_message *message,
+                                     int64_t timeout_ms, rmq_send_result **result,
+                                     rmq_error **err);
+
+/* The same to one queue of one broker; no retry elsewhere. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message *message,
+                                              const char *broker_name, int32_t queue_id,
+                                              int64_t timeout_ms, rmq_send_result **result,
+                                              rmq_error **err);
+
+/* The same with the queue chosen by a selector over the topic's queues, sorted by broker name and queue id; no retry
+ * elsewhere. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_by_selector(rmq_producer *producer, const rmq_message *message,
+                                                 rmq_queue_selector_fn selector, void *user,
+                                                 int64_t timeout_ms, rmq_send_result **result,
+                                                 rmq_error **err);
+
+/* The same with the queue chosen by a sharding key, as Java's SelectMessageQueueByHash does. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_by_key(rmq_producer *producer, const rmq_message *message,
+                                            const char *sharding_key, int64_t timeout_ms,
+                                            rmq_send_result **result, rmq_error **err);
+
+/* Sends several messages of one topic as one request. Refused before sending: no messages, different topics or
+ * wait flags, delay levels, retry topics, more than maxMessageSize in all. The result has the ids of all, separated by
+ * commas, and the offset of the first. Errors as rmq_producer_send. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_batch(rmq_producer *producer,
+                                           const rmq_message *const *messages, size_t count,
+                                           int64_t timeout_ms, rmq_send_result **result,
+                                           rmq_error **err);
+
+/* Sends without waiting; done is called exactly once on the callback thread when RMQ_OK was returned, and never otherwise. The message may
+ * be destroyed at once (a borrowed body must live until done). Errors: RMQ_ERR_BUSY when the window is full, and the
+ * checks of rmq_producer_send. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_async(rmq_producer *producer, const rmq_message *message,
+                                           rmq_send_fn done, void *user, rmq_error **err);
+
+/* The same, completed as an RMQ_EVENT_SENT with token in the producer's event queue. RMQ_ERR_STATE without one. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *message,
+                                           uint64_t token, rmq_error **err);
+
+/* Sends without an answer: RMQ_OK says only that the request was handed to a connection. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message,
+                                            rmq_error **err);
+
+/* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest with RMQ_ERR_CLOSED, and
+ * leaves the brokers. May be called twice, from any thread, from a callback. When it has returned (outside a callback),
+ * no callback starts any more. RMQ_ERR_TIMEOUT when sends had to be cut off. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq_error **err);
+
+/* Frees the producer, shutting it down first if that was not done. Not from a callback. NULL is accepted. Since 0.1.0. */
+RMQ_API void rmq_producer_destroy(rmq_producer *producer);
+
+/* Result of a send; text is borrowed until it is destroyed. Since 0.1.0. */
+RMQ_API rmq_send_status rmq_send_result_status(const rmq_send_result *result);
+RMQ_API const char *rmq_send_result_status_name(const rmq_send_result *result); /* "SEND_OK" */
+RMQ_API const char *rmq_send_result_msg_id(const rmq_send_result *result);      /* unique id, or ids of a batch */
+RMQ_API const char *rmq_send_result_offset_msg_id(const rmq_send_result *result);
+RMQ_API const char *rmq_send_result_topic(const rmq_send_result *result);
+RMQ_API const char *rmq_send_result_broker_name(const rmq_send_result *result);
+RMQ_API int32_t rmq_send_result_queue_id(const rmq_send_result *result);
+RMQ_API int64_t rmq_send_result_queue_offset(const rmq_send_result *result);
+RMQ_API void rmq_send_result_destroy(rmq_send_result *result);
+
+RMQ_END_DECLS
+
+#endif

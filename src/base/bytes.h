@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Big-endian loads and stores, and a reading cursor with a sticky error: after the first short or bad field it returns
+ * zeros, and the decoder asks rq_cursor_ok once at the end.
+ */
+#ifndef RQ_BASE_BYTES_H
+#define RQ_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/slice.h"
+
+static inline uint16_t rq_load_be16(const void *p)
+{
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_bswap16(v);
+}
+
+static inline uint32_t rq_load_be32(const void *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_bswap32(v);
+}
+
+static inline uint64_t rq_load_be64(const void *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_bswap64(v);
+}
+
+static inline void rq_store_be16(void *p, uint16_t v)
+{
+    v = __builtin_bswap16(v);
+    memcpy(p, &v, sizeof v);
+}
+
+static inline void rq_store_be32(void *p, uint32_t v)
+{
+    v = __builtin_bswap32(v);
+    memcpy(p, &v, sizeof v);
+}
+
+static inline void rq_store_be64(void *p, uint64_t v)
+{
+    v = __builtin_bswap64(v);
+    memcpy(p, &v, sizeof v);
+}
+
+struct rq_cursor {
+    const char *p;
+    const char *end;
+    bool bad;
+};
+
+static inline struct rq_cursor rq_cursor(const void *p, size_t n)
+{
+    return (struct rq_cursor){.p = p, .end = (const char *)p + n, .bad = false};
+}
+
+static inline size_t rq_cursor_left(const struct rq_cursor *c)
+{
+    return (size_t)(c->end - c->p);
+}
+
+static inline bool rq_cursor_ok(const struct rq_cursor *c)
+{
+    return !c->bad;
+}
+
+/* The next n bytes, or NULL with the error set. */
+static inline const char *rq_cursor_take(struct rq_cursor *c, size_t n)
+{
+    if (c->bad || n > rq_cursor_left(c)) {
+        c->bad = true;
+        return NULL;
+    }
+    const char *p = c->p;
+    c->p += n;
+    return p;
+}
+
+static inline uint8_t rq_cursor_u8(struct rq_cursor *c)
+{
+    const char *p = rq_cursor_take(c, 1);
+    return p ? (uint8_t)*p : 0;
+}
+
+static inline uint16_t rq_cursor_be16(struct rq_cursor *c)
+{
+    const char *p = rq_cursor_take(c, 2);
+    return p ? rq_load_be16(p) : 0;
+}
+
+static inline uint32_t rq_cursor_be32(struct rq_cursor *c)
+{
+    const char *p = rq_cursor_take(c, 4);
+    return p ? rq_load_be32(p) : 0;
+}
+
+static inline uint64_t rq_cursor_be64(struct rq_cursor *c)
+{
+    const char *p = rq_cursor_take(c, 8);
+    return p ? rq_load_be64(p) : 0;
+}
+
+static inline struct rq_slice rq_cursor_slice(struct rq_cursor *c, size_t n)
+{
+    const char *p = rq_cursor_take(c, n);
+    return rq_slice(p, p ? n : 0);
+}
+
+#endif
