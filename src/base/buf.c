@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The growing buffer: doubles from 256 bytes, never beyond its limit. Owned by one thread at a time. */
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+
+#define FIRST_CAPACITY 256
+
+void rq_buf_init(struct rq_buf *buf, size_t max)
+{
+    *buf = (struct rq_buf){.max = max ? max : RQ_BUF_MAX_DEFAULT};
+}
+
+void rq_buf_free(struct rq_buf *buf)
+{
+    rq_free(buf->data);
+    buf->data = NULL;
+    buf->len = 0;
+    buf->cap = 0;
+}
+
+void rq_buf_clear(struct rq_buf *buf)
+{
+    buf->len = 0;
+    buf->status = RMQ_OK;
+}
+
+rmq_status rq_buf_status(const struct rq_buf *buf)
+{
+    return buf->status;
+}
+
+static bool grow(struct rq_buf *buf, size_t more)
+{
+    if (buf->status) {
+        return false;
+    }
+    if (more > buf->max || buf->len > buf->max - more) {
+        buf->status = RMQ_ERR_TOO_LARGE;
+        return false;
+    }
+    size_t need = buf->len + more;
+    size_t cap = buf->cap ? buf->cap : FIRST_CAPACITY;
+    while (cap < need) {
+        cap = cap > SIZE_MAX / 2 ? need : cap * 2;
+    }
+    char *data = rq_realloc(buf->data, cap);
+    if (!data) {
+        buf->status = RMQ_ERR_NOMEM;
+        return false;
+    }
+    buf->data = data;
+    buf->cap = cap;
+    return true;
+}
+
+bool rq_buf_reserve(struct rq_buf *buf, size_t more)
+{
+    if (buf->status == RMQ_OK && more <= buf->cap - buf->len && buf->len + more <= buf->max) {
+        return true;
+    }
+    return grow(buf, more);
+}
+
+void rq_buf_add(struct rq_buf *buf, const void *p, size_t n)
+{
+    if (n && rq_buf_reserve(buf, n)) {
+        memcpy(buf->data + buf->len, p, n);
+        buf->len += n;
+    }
+}
+
+void rq_buf_add_str(struct rq_buf *buf, const char *text)
+{
+    rq_buf_add(buf, text, strlen(text));
+}
+
+void rq_buf_add_slice(struct rq_buf *buf, struct rq_slice s)
+{
+    rq_buf_add(buf, s.p, s.n);
+}
+
+void rq_buf_add_char(struct rq_buf *buf, char c)
+{
+    rq_buf_add(buf, &c, 1);
+}
+
+size_t rq_i64_to_text(int64_t v, char *out)
+{
+    char digits[20];
+    size_t n = 0;
+    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    do {
+        digits[n++] = (char)('0' + u % 10);
+        u /= 10;
+    } while (u);
+    size_t len = 0;
+    if (v < 0) {
+        out[len++] = '-';
+    }
+    while (n) {
+        out[len++] = digits[--n];
+    }
+    return len;
+}
+
+void rq_buf_add_i64(struct rq_buf *buf, int64_t v)
+{
+    if (rq_buf_reserve(buf, 21)) {
+        buf->len += rq_i64_to_text(v, buf->data + buf->len);
+    }
+}
+
+void rq_buf_addf(struct rq_buf *buf, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0) {
+        buf->status = RMQ_ERR_INTERNAL;
+    } else if (rq_buf_reserve(buf, (size_t)n + 1)) {
+        vsnprintf(buf->data + buf->len, (size_t)n + 1, fmt, again);
+        buf->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+void rq_buf_add_u8(struct rq_buf *buf, uint8_t v)
+{
+    rq_buf_add(buf, &v, 1);
+}
+
+void rq_buf_add_be16(struct rq_buf *buf, uint16_t v)
+{
+    char bytes[2];
+    rq_store_be16(bytes, v);
+    rq_buf_add(buf, bytes, sizeof bytes);
+}
+
+void rq_buf_add_be32(struct rq_buf *buf, uint32_t v)
+{
+    char bytes[4];
+    rq_store_be32(bytes, v);
+    rq_buf_add(buf, bytes, sizeof bytes);
+}
+
+void rq_buf_add_be64(struct rq_buf *buf, uint64_t v)
+{
+    char bytes[8];
+    rq_store_be64(bytes, v);
+    rq_buf_add(buf, bytes, sizeof bytes);
+}
+
+const char *rq_buf_cstr(struct rq_buf *buf)
+{
+    if (!rq_buf_reserve(buf, 1)) {
+        return "";
+    }
+    buf->data[buf->len] = '\0';
+    return buf->data;
+}
+
+char *rq_buf_detach(struct rq_buf *buf)
+{
+    if (!rq_buf_reserve(buf, 1)) {
+        rq_buf_free(buf);
+        return NULL;
+    }
+    buf->data[buf->len] = '\0';
+    char *data = buf->data;
+    buf->data = NULL;
+    buf->len = 0;
+    buf->cap = 0;
+    return data;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Clocks, by the vDSO. */
+#include "base/time.h"
+
+#include <time.h>
+
+static int64_t clock_us(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+int64_t rq_mono_us(void)
+{
+    return clock_us(CLOCK_MONOTONIC);
+}
+
+int64_t rq_mono_ms(void)
+{
+    return clock_us(CLOCK_MONOTONIC) / 1000;
+}
+
+int64_t rq_wall_ms(void)
+{
+    return clock_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t rq_deadline_ms(int64_t timeout_ms)
+{
+    int64_t now = rq_mono_ms();
+    if (timeout_ms < 0 || timeout_ms > RQ_FOREVER - now) {
+        return RQ_FOREVER;
+    }
+    return now + timeout_ms;
+}
