@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * A message queue as a name: topic, broker and queue id. The strings are borrowed; who keeps one longer copies it. Any thread.
+ * Counterpart: MessageQueue.
+ */
+#ifndef RQ_CLIENT_MQ_H
+#define RQ_CLIENT_MQ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rq_mq {
+    const char *topic;
+    const char *broker_name;
+    int32_t queue_id;
+};
+
+/* Java's order: topic, broker name (both by UTF-16 units), queue id. All members of a group must sort alike. */
+int rq_mq_compare(const struct rq_mq *a, const struct rq_mq *b);
+bool rq_mq_equal(const struct rq_mq *a, const struct rq_mq *b);
+void rq_mq_sort(struct rq_mq *queues, size_t count);
+void rq_mq_sort_clients(const char **clients, size_t count);
+
+#endif

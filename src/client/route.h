@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Routes: an immutable, counted snapshot per topic, made from the name server's answer. Whoever works with a route holds a
+ * reference; a refresh replaces the snapshot and never changes one. Health of brokers is apart, one record per broker name,
+ * living as long as the instance. Counterparts: TopicRouteData, TopicPublishInfo, MQFaultStrategy.
+ */
+#ifndef RQ_CLIENT_ROUTE_H
+#define RQ_CLIENT_ROUTE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rmq/error.h>
+
+#include "base/slice.h"
+
+struct rq_peer; /* net/client.h */
+
+#define RQ_MASTER_ID 0
+
+/* Health of a broker name, shared by all routes of an instance. */
+struct rq_broker_health {
+    char *name;
+    _Atomic int64_t available_at_ms; /* atomic: relaxed: a hint; monotonic ms before which other brokers are preferred */
+    atomic_bool suspect;             /* atomic: relaxed: did not answer; used only when nothing else is left, until a probe succeeds */
+};
+
+/* One broker name with its addresses, sorted by broker id. Immutable. */
+struct rq_route_addr {
+    int64_t id; /* 0 = master */
+    char *addr;
+};
+
+struct rq_route_broker {
+    char *name;
+    char *cluster;
+    struct rq_broker_health *health;
+    size_t addr_count;
+    struct rq_route_addr *addrs;
+};
+
+/* A queue of the topic: index into brokers and id. Both lists are sorted by broker name, then id. */
+struct rq_route_queue {
+    const struct rq_route_broker *broker;
+    int32_t id;
+};
+
+struct rq_route {
+    atomic_int refs; /* atomic: relaxed up, acq_rel down */
+    char *topic;
+    bool from_default; /* made from TBW102 for a topic that does not exist yet */
+    size_t broker_count;
+    struct rq_route_broker *brokers; /* sorted by name */
+    size_t publish_count;            /* writable queues of brokers that have a master */
+    struct rq_route_queue *publish;
+    size_t subscribe_count; /* readable queues */
+    struct rq_route_queue *subscribe;
+};
+
+void rq_route_retain(struct rq_route *route);
+void rq_route_release(struct rq_route *route); /* NULL is accepted */
+bool rq_route_equal(const struct rq_route *a, const struct rq_route *b);
+const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route, struct rq_slice name);
+
+/* Address of a broker id; NULL when there is none. */
+const char *rq_route_broker_addr(const struct rq_route_broker *broker, int64_t id);
+
+/* From the JSON of a GET_ROUTEINFO_BY_TOPIC answer. default_queues > 0: the answer is TBW102's and the topic gets min(default_queues,
+ * read queues) queues of each broker. health gives the record of a broker name (NULL when out of memory). */
+rmq_status rq_route_create(const char *topic, struct rq_slice json, int32_t default_queues,
+                           struct rq_broker_health *(*health)(void *user, struct rq_slice name),
+                           void *user, struct rq_route **out, rmq_error **err);
+
+#endif
