@@ -168,7 +168,7 @@ static rmq_status consistent_hash(const struct rq_allocate *in, size_t self, str
 static bool in_rooms(const struct rq_allocate *in, const char *broker_name)
 {
     const char *at = strchr(broker_name, '@');
-    if (!at || strchr(at + 1, '@')) {
+    if (!at || !at[1] || strchr(at + 1, '@')) {
         return false;
     }
     struct rq_slice room = rq_slice(broker_name, (size_t)(at - broker_name));
