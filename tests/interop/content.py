@@ -3,8 +3,8 @@
 # Copyright The librmq Authors
 """What message number i of a seed contains (see Content.java), for the C side of the interop suite.
 
-content.py lines  key=value...            JSON lines for `rmq produce --json-lines`
-content.py expect key=value...            the report that a consumer of all of them must write
+content.py lines  key=value...            JSON lines for `rmq produce --json-lines`; rate=N a second, until the file stop=F is there
+content.py expect key=value...            the report that a consumer of all of them, or of the tags only=A,B, must write
 content.py body   key=value... from=I     the bare body of message I
 content.py report FILE                    the report of `rmq consume -o json` output, and "distinct= duplicates=" on stderr
 """
@@ -12,7 +12,9 @@ content.py report FILE                    the report of `rmq consume -o json` ou
 import base64
 import hashlib
 import json
+import os
 import sys
+import time
 
 
 class Content:
@@ -24,6 +26,9 @@ class Content:
         self.tags = args.get("tags", "Tag0,Tag1,Tag2,Tag3,Tag4").split(",")
         self.first = int(args.get("from", "0"))
         self.last = self.first + int(args.get("count", "1"))
+        self.only = args.get("only", ",".join(self.tags)).split(",")
+        self.rate = int(args.get("rate", "0"))
+        self.stop = args.get("stop", "")
 
     def body(self, i):
         size = self.sizes[i % len(self.sizes)]
@@ -52,11 +57,17 @@ def write_lines(content):
             message["body"] = body.decode()
         except UnicodeDecodeError:
             message["bodyBase64"] = base64.b64encode(body).decode()
-        print(json.dumps(message, ensure_ascii=False))
+        print(json.dumps(message, ensure_ascii=False), flush=content.rate > 0)
+        if content.rate > 0:
+            time.sleep(1 / content.rate)
+        if content.stop and os.path.exists(content.stop):
+            return
 
 
 def write_expected(content):
     for i in range(content.first, content.last):
+        if content.tag(i) not in content.only:
+            continue
         sha1 = hashlib.sha1(content.body(i)).hexdigest()
         print(i, sha1, content.tag(i), content.keys(i), content.properties(i)["p-uni"], sep="\t")
 

@@ -39,6 +39,8 @@ wait_until() {
     done
 }
 
+elapsed() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }'; }  # seconds since that EPOCHREALTIME
+
 # ---- processes -----------------------------------------------------------------------------------------------------
 
 # A process is remembered with its start time, so that a pid used again by somebody else is never killed.

@@ -84,16 +84,25 @@ final class Administration {
                 brokers++;
             }
         }
+        return awaitRoute(args, topic, brokers);
+    }
+
+    static String awaitRoute(Args args) throws Exception {
+        return awaitRoute(args, args.need("topic"), args.number("brokers", 1));
+    }
+
+    private static String awaitRoute(Args args, String topic, int brokers) throws Exception {
+        Exception last = null;
         for (long end = deadline(args); System.currentTimeMillis() < end; Thread.sleep(50)) {
             try {
                 if (admin(args).examineTopicRouteInfo(topic).getQueueDatas().size() == brokers) {
                     return "";
                 }
             } catch (Exception e) {
-                continue;
+                last = e;
             }
         }
-        throw new IllegalStateException("no route of " + topic + " on " + brokers + " brokers");
+        throw new IllegalStateException("no route of " + topic + " on " + brokers + " brokers, last: " + last);
     }
 
     static String route(Args args) throws Exception {

@@ -81,6 +81,8 @@ final class Peer {
                 return Administration.waitBroker(args);
             case "createTopic":
                 return Administration.createTopic(args);
+            case "awaitRoute":
+                return Administration.awaitRoute(args);
             case "route":
                 return Administration.route(args);
             case "offsets":

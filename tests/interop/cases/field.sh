@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The librmq Authors
+#
+# Cases that users of other clients met, as far as they need the real system: routes, tags, body sizes, batches, IPv6,
+# and mqadmin on our broker.
+# shellcheck shell=bash
+
+# ---- routes and cluster, whatever way their JSON is written ---------------------------------------------------------
+
+# What `rmq topic` says against what Java says: each broker with its address and number of queues must appear.
+same_route() {
+    local topic=Route address
+    new_topic $topic 5
+    "$RMQ" topic route -n "$NS" -t $topic > "$RUN/$BROKER.route" 2>&1 || fail "topic route: $(tail -n 1 "$RUN/$BROKER.route")"
+    must peer route "ns=$NS" topic=$topic > "$RUN/$BROKER.route.java"
+    address=$(sed -n 's/.*{0=\(.*\)}/\1/p' "$RUN/$BROKER.route.java")
+    grep -q "$BROKER.*5" "$RUN/$BROKER.route" || fail "topic route shows no 5 queues on $BROKER: $(tr '\n' ' ' < "$RUN/$BROKER.route")"
+    grep -qF "$address" "$RUN/$BROKER.route" || fail "topic route does not show $address"
+    "$RMQ" topic list -n "$NS" > "$RUN/$BROKER.list" 2>&1 || fail "topic list: $(tail -n 1 "$RUN/$BROKER.list")"
+    grep -qw "$topic" "$RUN/$BROKER.list" || fail "topic list does not show $topic"
+    java_produce $topic count=20
+    "$RMQ" topic status -n "$NS" -t $topic > "$RUN/$BROKER.status" 2>&1 || fail "topic status: $(tail -n 1 "$RUN/$BROKER.status")"
+    "$RMQ" topic create -n "$NS" -t RouteByUs -q 3 > "$RUN/$BROKER.create" 2>&1 || fail "topic create: $(tail -n 1 "$RUN/$BROKER.create")"
+    must peer awaitRoute "ns=$NS" topic=RouteByUs
+    must peer route "ns=$NS" topic=RouteByUs | grep -q "queues .* 3 3" || fail "the created topic has not 3 queues"
+}
+
+case_route_on_real_533() { need_rmq; use_real 5.3.3; same_route; }
+case_route_on_real_497() { need_rmq; use_real 4.9.7; same_route; }
+
+has_words() {  # WHAT TEXT WORD...
+    local what=$1 text=$2 word
+    shift 2
+    for word in "$@"; do
+        grep -qF -- "$word" <<< "$text" || fail "mqadmin $what does not say $word: $(head -c 600 <<< "$text" | tr '\n' ' ')"
+    done
+}
+
+case_mqadmin_on_ours() {
+    use_ours
+    local topic=Admin
+    new_topic $topic 4
+    java_produce $topic seed=$topic count=40
+    must peer startConsumer name=admin "ns=$NS" topic=$topic group=G-$topic > /dev/null
+    must peer waitConsumer name=admin count=40 > /dev/null
+    has_words clusterList "$(must peer mqadmin clusterList -n "$NS")" DefaultCluster ours "${NS%:*}"
+    has_words topicList "$(must peer mqadmin topicList -n "$NS")" $topic
+    has_words topicRoute "$(must peer mqadmin topicRoute -n "$NS" -t $topic)" '"brokerName":"ours"' '"readQueueNums":4'
+    has_words topicStatus "$(must peer mqadmin topicStatus -n "$NS" -t $topic)" ours
+    has_words consumerConnection "$(must peer mqadmin consumerConnection -n "$NS" -g G-$topic)" $topic peer-consumer JAVA
+    must peer stopConsumer name=admin > /dev/null
+    has_words consumerProgress "$(must peer mqadmin consumerProgress -n "$NS" -g G-$topic)" $topic 'Diff Total: 0'
+    has_words consumerProgress "$(must peer mqadmin consumerProgress -n "$NS")" '#Group'
+    note "clusterList, topicList, topicRoute, topicStatus, consumerConnection, consumerProgress"
+}
+
+# ---- tags ------------------------------------------------------------------------------------------------------------
+
+long_tag=$(printf 'x%.0s' $(seq 1 200))
+strange_tags="Aa,BB,标签甲,$long_tag,7"
+
+committed_to_the_end() {  # TOPIC GROUP
+    local text
+    text=$(peer offsets "ns=$NS" "topic=$1" "group=$2") || return 1
+    awk '$4 != $5 { bad = 1 } END { exit bad || NR == 0 }' <<< "$text"
+}
+
+knows_codes() { peer subscriptions "ns=$NS" "group=$1" | grep "^$2 " | grep -qF "codes=[$3]"; }
+
+tags_are_told_apart() {
+    local topic=Tags expression='Aa || 标签甲' codes
+    new_topic $topic 4
+    java_produce $topic seed=$topic count=500 "tags=$strange_tags"
+    c_produce "$RUN/$BROKER-$topic.sent" $topic "" seed=$topic from=500 count=500 "tags=$strange_tags"
+    launch "$BROKER-tags" "$RMQ" consume -n "$NS" -t $topic -g G-$topic --from first --expression "$expression" -o json
+    codes=$($PYTHON -c 'print(", ".join(str(n) for n in sorted([2112, (lambda h: h - (h >> 31 << 32))(
+        sum(ord(c) * 31 ** (2 - i) for i, c in enumerate("标签甲")) & 0xffffffff)])))')
+    wait_until 20 knows_codes G-$topic $topic "$codes" ||
+        fail "the heartbeat has not the codes $codes: $(peer subscriptions "ns=$NS" group=G-$topic | tr '\n' ' ')"
+    wait_until 30 committed_to_the_end $topic G-$topic ||
+        fail "committed offsets do not reach the end: $(peer offsets "ns=$NS" topic=$topic group=G-$topic | tr '\n' ' ')"
+    stop_server "$BROKER-tags" 20
+    content report "$RUN/$BROKER-tags/out" > "$RUN/$BROKER-$topic" 2> /dev/null
+    same_report "rmq consume" "$RUN/$BROKER-$topic" seed=$topic count=1000 "tags=$strange_tags" only=Aa,标签甲
+    note "400 of 1000, codes $codes, committed to the end"
+    java_consume "$RUN/$BROKER-$topic.java" $topic 400 group=GJ-$topic expr='Aa||标签甲' linger=1000
+    same_report "Java" "$RUN/$BROKER-$topic.java" seed=$topic count=1000 "tags=$strange_tags" only=Aa,标签甲
+}
+
+case_tags_on_real_533() { need_rmq; use_real 5.3.3; tags_are_told_apart; }
+case_tags_on_ours() { use_ours; tags_are_told_apart; }
+
+# ---- body sizes and compression ---------------------------------------------------------------------------------------
+
+body_sizes=1,4095,4096,4097,1048576,4193280
+
+sizes_both_ways() {
+    local topic=Sizes words way
+    words="seed=$topic sizes=$body_sizes kind=mixed count=12"
+    for way in zlib lz4 zstd; do
+        new_topic "$topic-$way" 4
+        # shellcheck disable=SC2086
+        c_produce "$RUN/$BROKER-$topic-$way.sent" "$topic-$way" "--compress $way" $words
+        java_consume "$RUN/$BROKER-$topic-$way.java" "$topic-$way" 12
+        # shellcheck disable=SC2086
+        same_report "$way, Java" "$RUN/$BROKER-$topic-$way.java" $words
+        c_consume "$RUN/$BROKER-$topic-$way.c" "$topic-$way" "GC-$topic" 12 60
+        # shellcheck disable=SC2086
+        same_report "$way, rmq consume of ours" "$RUN/$BROKER-$topic-$way.c" $words
+        new_topic "$topic-$way-j" 4
+        # shellcheck disable=SC2086
+        java_produce "$topic-$way-j" $words "compress=$way"
+        c_consume "$RUN/$BROKER-$topic-$way-j.c" "$topic-$way-j" "GC-$topic" 12 60
+        # shellcheck disable=SC2086
+        same_report "$way, rmq consume of Java" "$RUN/$BROKER-$topic-$way-j.c" $words
+    done
+}
+
+case_sizes_on_real_533() { need_rmq; use_real 5.3.3; sizes_both_ways; }
+case_sizes_on_ours() { use_ours; sizes_both_ways; }
+
+# ---- batches ------------------------------------------------------------------------------------------------------------
+
+stored() { must peer offsets "ns=$NS" "topic=$1" | awk '{ n += $4 } END { print n + 0 }'; }
+
+batches() {
+    local topic=Batch
+    new_topic $topic 4
+    c_produce "$RUN/$BROKER-$topic.sent" $topic "--batch 100" seed=$topic count=100 size=3000
+    java_consume "$RUN/$BROKER-$topic" $topic 100
+    same_report "Java" "$RUN/$BROKER-$topic" seed=$topic count=100 size=3000
+    [ "$(stored $topic)" = 100 ] || fail "the topic holds $(stored $topic) messages"
+    [ "$(grep -o '"msgId":"[^",]*"' "$RUN/$BROKER-$topic.sent" | sort -u | wc -l)" = 100 ] ||
+        fail "the send results have not 100 ids: $(head -n 2 "$RUN/$BROKER-$topic.sent" | tr '\n' ' ')"
+    content lines seed=$topic count=2000 size=3000 |
+        timeout 60 "$RMQ" produce -n "$NS" -t $topic --json-lines -o json --batch 2000 > "$RUN/$BROKER-$topic.big" 2>&1 &&
+        fail "a batch of 6 MB was accepted"
+    [ "$(stored $topic)" = 100 ] || fail "of a batch over the limit $(($(stored $topic) - 100)) messages were stored"
+    note "over the limit: $(tail -n 1 "$RUN/$BROKER-$topic.big" | head -c 200)"
+}
+
+case_batch_on_real_533() { need_rmq; use_real 5.3.3; batches; }
+case_batch_on_real_497() { need_rmq; use_real 4.9.7; batches; }
+case_batch_on_ours() { use_ours; batches; }
+
+# ---- IPv6 ---------------------------------------------------------------------------------------------------------------
+
+need_v6() { grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null || skip "this machine has no IPv6 loopback"; }
+
+# The topic lies on a broker with an IPv4 address and on one with an IPv6 address; NS6 leads to both.
+v6_content() {
+    local topic=Six words long
+    words="seed=$topic count=400"
+    NS=$NS6
+    must peer createTopic "ns=$NS" topic=$topic queues=4
+    # shellcheck disable=SC2086
+    java_produce $topic $words mode=sync
+    c_produce "$RUN/$1.sent" $topic "" seed=$topic from=400 count=400
+    c_consume "$RUN/$1.c" $topic GC-$topic 800 60
+    same_report "rmq consume" "$RUN/$1.c" seed=$topic count=800
+    java_consume "$RUN/$1.java" $topic 800
+    same_report "Java" "$RUN/$1.java" seed=$topic count=800
+    long=$(sed -n 's/.*"offsetMsgId":"\([0-9A-Fa-f]\{56\}\)".*/\1/p' "$RUN/$1.c.json" | head -n 1)
+    [ -n "$long" ] || fail "no message has a long id"
+    must peer viewMessage "ns=$NS" topic=$topic "id=$long" > "$RUN/$1.view"
+    grep -q 'storeHost=.*:0*1\]*:' "$RUN/$1.view" || fail "the store host is not ::1: $(tr '\n' ' ' < "$RUN/$1.view")"
+    note "$(grep -c '"offsetMsgId":"[0-9A-Fa-f]\{32\}"' "$RUN/$1.c.json") messages of IPv4," \
+        "$(grep -c '"offsetMsgId":"[0-9A-Fa-f]\{56\}"' "$RUN/$1.c.json") of IPv6; $(tr '\n' ' ' < "$RUN/$1.view")"
+}
+
+# A name with no IPv4 address: a hosts file of our own in a mount namespace, where that is allowed.
+v6_by_name() {
+    local hosts=$RUN/$1.hosts
+    echo "::1 six.test" > "$hosts"
+    if ! unshare -m mount --bind "$hosts" /etc/hosts 2> /dev/null; then
+        note "name with only an IPv6 address: not tried, no mount namespace here"
+        return 0
+    fi
+    # shellcheck disable=SC2016
+    timeout 30 unshare -m sh -c 'mount --bind "$1" /etc/hosts && exec "$2" produce -n "$3" -t Six --body by-name -o json' - \
+        "$hosts" "$RMQ" "six.test:${NS6##*:}" > "$RUN/$1.byname" 2>&1 || fail "by name: $(tail -n 1 "$RUN/$1.byname")"
+    note "by a name with only an IPv6 address: sent"
+}
+
+case_v6_on_real_533() {
+    need_rmq
+    need_v6
+    use_real 5.3.3
+    local port
+    port=$(take_ports)
+    real_broker real-six 5.3.3 "$port" "$NS" "brokerIP1=::1"
+    must peer waitBroker "ns=$NS" broker=real-six > /dev/null
+    NS6="[::1]:${NS##*:}"
+    v6_content real6
+    v6_by_name real6
+    stop_server real-six
+}
+
+case_v6_on_ours() {
+    need_rmq
+    need_v6
+    local port
+    port=$(take_ports)
+    our_broker ours-six "$port" $((port + 4)) "brokerIP1=::1"
+    NS6="[::1]:$port"
+    must peer waitBroker "ns=$NS6" broker=ours-six > /dev/null
+    v6_content ours6
+    v6_by_name ours6
+    stop_server ours-six 20
+}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The librmq Authors
+#
+# The real broker goes away for half a minute while our producer and consumer run, once in good order and once killed.
+# shellcheck shell=bash
+
+sent_more_than() { [ "$(grep -c '"SEND_OK"' "$RUN/$1/out")" -gt "$2" ]; }
+received_more_than() { [ "$(grep -c '"msgId"' "$RUN/$1/out")" -gt "$2" ]; }
+all_ids_received() { group_py ids "$RUN/$1/out" "$RUN/$2/out" > /dev/null; }
+
+# go_on WHAT PREDICATE NAME: counts from now; what it did before does not count.
+goes_on() {
+    local what=$1 test=$2 name=$3 pattern=$4 begin=$EPOCHREALTIME before
+    before=$(grep -c "$pattern" "$RUN/$name/out")
+    wait_until 30 "$test" "$name" "$before" || fail "the $what did not go on within 30 s: $(tail -n 1 "$RUN/$name/err")"
+    note "the $what went on after $(elapsed "$begin") s"
+}
+
+outage() {  # stop_server|kill_server
+    need_rmq
+    use_real 5.3.3
+    local name=outage-$1 port
+    port=$(take_ports)
+    real_broker "$name" 5.3.3 "$port" "$NS"
+    must peer waitBroker "ns=$NS" "broker=$name" > /dev/null
+    must peer createTopic "ns=$NS" "topic=$name" queues=4 "broker=$name"
+    launch "$name-consumer" "$RMQ" consume -n "$NS" -t "$name" -g "G-$name" --from first -o json
+    # shellcheck disable=SC2016
+    launch "$name-producer" bash -c '"$1" "$2" lines seed=outage count=100000 rate=50 size=500 "stop=$3" |
+        "$4" produce -n "$5" -t "$6" --json-lines -o json' - \
+        "$PYTHON" "$HERE/content.py" "$RUN/$name.stop" "$RMQ" "$NS" "$name"
+    wait_until 30 sent_more_than "$name-producer" 200 || fail "the producer sent $(tail -n 1 "$RUN/$name-producer/err")"
+    wait_until 10 received_more_than "$name-consumer" 100 || fail "the consumer received nothing"
+    "$1" "$name"
+    sleep 30
+    is_alive "$(server_pid "$name-producer")" || fail "the producer ended in the outage: $(tail -n 1 "$RUN/$name-producer/err")"
+    is_alive "$(server_pid "$name-consumer")" || fail "the consumer ended in the outage: $(tail -n 1 "$RUN/$name-consumer/err")"
+    restart_real_broker "$name" 5.3.3
+    goes_on producer sent_more_than "$name-producer" '"SEND_OK"'
+    goes_on consumer received_more_than "$name-consumer" '"msgId"'
+    sleep 3
+    touch "$RUN/$name.stop"
+    wait_until 60 is_gone "$(server_pid "$name-producer")" || fail "the producer does not end with its input"
+    wait_until 60 all_ids_received "$name-producer" "$name-consumer" ||
+        fail "$(group_py ids "$RUN/$name-producer/out" "$RUN/$name-consumer/out")"
+    note "$(group_py ids "$RUN/$name-producer/out" "$RUN/$name-consumer/out")"
+    stop_server "$name-consumer" 20
+    stop_server "$name"
+}
+
+case_outage_sigterm() { outage stop_server; }
+case_outage_sigkill() { outage kill_server; }
