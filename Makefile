@@ -9,6 +9,7 @@
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
+.SECONDARY:
 MAKEFLAGS += --no-builtin-rules
 
 VERSION := $(shell sed -n 's/^.define RMQ_VERSION_STRING "\(.*\)"/\1/p' include/rmq/version.h)
@@ -219,7 +220,7 @@ $(B)/test/replay/%: $(B)/test/fuzz/%.o $(B)/test/lib/main_replay.o $(call object
 	$(Q)$(CC) -o $@ $^ $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
 
 .PHONY: check check-asan check-tsan valgrind cov unit e2e $(TEST_LAYERS:%=unit-%)
-RUN_TESTS = FLAVOUR=$(FLAVOUR) CC="$(CC)" B=$(B) scripts/run-tests -j $(JOBS) -t $(TEST_TIMEOUT) -o $(B)/results
+RUN_TESTS = FLAVOUR=$(FLAVOUR) CC="$(CC)" B=$(B) scripts/run-tests -j $(JOBS) -t $(TEST_TIMEOUT) -o $(B)/results/$@
 
 check: all $(CHECK_BINARIES) $(REPLAYS) $(E2E)
 	$(Q)$(RUN_TESTS) $(E2E) $(CHECK_BINARIES) $(foreach f,$(FUZZ_NAMES),"$(B)/test/replay/$(f) tests/fuzz/seeds/$(f) \
