@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Configuration of a broker: single properties, properties files, the two sets of defaults. Counterpart: BrokerStartup. */
+#include "broker/config.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+#define CONFIG_FILE_MAX ((size_t)1 << 20)
+#define VALUE_MAX ((size_t)64 << 10)
+
+rmq_status rmq_broker_config_create(rmq_broker_config **out, rmq_error **err)
+{
+    struct rq_broker_options defaults;
+    rmq_broker_config *config = rq_calloc(1, sizeof *config);
+    if (!config) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    }
+    rq_table_defaults(&rq_broker_options_table, &defaults);
+    rmq_status st = rq_table_copy(&rq_broker_options_table, &config->options, &defaults);
+    if (st) {
+        rq_free(config);
+        return rq_error_set(err, st, "out of memory");
+    }
+    rq_buf_init(&config->text, VALUE_MAX);
+    *out = config;
+    return RMQ_OK;
+}
+
+void rmq_broker_config_destroy(rmq_broker_config *config)
+{
+    if (!config) {
+        return;
+    }
+    rq_table_free(&rq_broker_options_table, &config->options);
+    rq_buf_free(&config->text);
+    rq_free(config);
+}
+
+rmq_status rq_broker_options_of(const rmq_broker_config *config, struct rq_broker_options *out)
+{
+    if (config) {
+        return rq_table_copy(&rq_broker_options_table, out, &config->options);
+    }
+    struct rq_broker_options defaults;
+    rq_table_defaults(&rq_broker_options_table, &defaults);
+    return rq_table_copy(&rq_broker_options_table, out, &defaults);
+}
+
+rmq_status rq_broker_options_set(struct rq_broker_options *options, const char *key,
+                                 const char *value, bool *implemented, rmq_error **err)
+{
+    *implemented = rq_table_find(&rq_broker_options_table, key) != NULL;
+    if (*implemented) {
+        return rq_table_set(&rq_broker_options_table, options, key, value, err);
+    }
+    if (rq_broker_property_known(key)) {
+        return RMQ_OK;
+    }
+    const char *nearest = rq_broker_property_nearest(key);
+    if (nearest) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "unknown broker property \"%s\", did you mean \"%s\"?",
+                            key, nearest);
+    }
+    return rq_error_set(err, RMQ_ERR_INVALID, "unknown broker property \"%s\"", key);
+}
+
+rmq_status rmq_broker_config_set(rmq_broker_config *config, const char *key, const char *value,
+                                 rmq_error **err)
+{
+    if (!config || !key || !value) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "config, key and value must be given");
+    }
+    bool implemented = false;
+    rmq_status st = rq_broker_options_set(&config->options, key, value, &implemented, err);
+    if (!st && !implemented) {
+        RQ_LOG(WARN, "broker property has no effect here", "property=%s value=%s", key, value);
+    }
+    return st;
+}
+
+const char *rmq_broker_config_get(rmq_broker_config *config, const char *key)
+{
+    const struct rq_option *option =
+        config && key ? rq_table_find(&rq_broker_options_table, key) : NULL;
+    if (!option) {
+        return NULL;
+    }
+    rq_buf_clear(&config->text);
+    rq_table_value_text(option, &config->options, &config->text);
+    return rq_buf_cstr(&config->text);
+}
+
+static struct rq_slice trim(struct rq_slice s)
+{
+    while (s.n && strchr(" \t\r\f", s.p[0])) {
+        s = rq_slice(s.p + 1, s.n - 1);
+    }
+    while (s.n && strchr(" \t\r\f", s.p[s.n - 1])) {
+        s.n--;
+    }
+    return s;
+}
+
+/* One line of a properties file. Blank lines and comments are nothing; the separator is '=' or ':'. */
+static rmq_status load_line(rmq_broker_config *config, struct rq_slice line, const char *path,
+                            int number, rmq_error **err)
+{
+    line = trim(line);
+    if (line.n == 0 || line.p[0] == '#' || line.p[0] == '!') {
+        return RMQ_OK;
+    }
+    size_t at = 0;
+    while (at < line.n && line.p[at] != '=' && line.p[at] != ':') {
+        at++;
+    }
+    if (at == line.n) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s:%d: no \"=\" in the line", path, number);
+    }
+    char *key = rq_slice_dup(trim(rq_slice(line.p, at)));
+    char *value = rq_slice_dup(trim(rq_slice(line.p + at + 1, line.n - at - 1)));
+    rmq_status st = key && value ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    bool implemented = false;
+    rmq_error *detail = NULL;
+    if (!st) {
+        st = rq_broker_options_set(&config->options, key, value, &implemented, &detail);
+    }
+    if (!implemented && key && st != RMQ_ERR_NOMEM) {
+        RQ_LOG(WARN, st ? "unknown broker property" : "broker property has no effect here",
+               "file=%s line=%d property=%s detail=%s", path, number, key,
+               detail ? rmq_error_message(detail) : "-");
+        st = RMQ_OK;
+    } else if (st && detail) {
+        st = rq_error_set(err, st, "%s:%d: %s", path, number, rmq_error_message(detail));
+    }
+    rmq_error_destroy(detail);
+    rq_free(key);
+    rq_free(value);
+    return st;
+}
+
+rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path, rmq_error **err)
+{
+    if (!config || !path) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "config and path must be given");
+    }
+    struct rq_buf text;
+    rq_buf_init(&text, CONFIG_FILE_MAX);
+    rmq_status st = rq_sys_read_file(path, CONFIG_FILE_MAX, &text, err);
+    if (st == RMQ_ERR_NOT_FOUND) {
+        st = RMQ_ERR_IO;
+    }
+    int number = 0;
+    for (size_t at = 0; !st && at < text.len;) {
+        const char *end = memchr(text.data + at, '\n', text.len - at);
+        size_t n = end ? (size_t)(end - text.data) - at : text.len - at;
+        st = load_line(config, rq_slice(text.data + at, n), path, ++number, err);
+        at += n + 1;
+    }
+    rq_buf_free(&text);
+    return st;
+}
+
+/* The address that the machine would use to reach others; connecting a datagram socket sends nothing. */
+static void local_address(char *out, size_t size)
+{
+    (void)snprintf(out, size, "127.0.0.1");
+    struct sockaddr_in far = {.sin_family = AF_INET, .sin_port = htons(9)};
+    far.sin_addr.s_addr = htonl(0x08080808u);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return;
+    }
+    struct sockaddr_in own;
+    socklen_t size_own = sizeof own;
+    if (connect(fd, (struct sockaddr *)(void *)&far, sizeof far) == 0 &&
+        getsockname(fd, (struct sockaddr *)(void *)&own, &size_own) == 0) {
+        (void)inet_ntop(AF_INET, &own.sin_addr, out, (socklen_t)size);
+    }
+    (void)close(fd);
+}
+
+rmq_status rmq_broker_config_standalone(rmq_broker_config *config, rmq_error **err)
+{
+    char address[INET_ADDRSTRLEN];
+    char store[4096];
+    if (!config) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "config must be given");
+    }
+    local_address(address, sizeof address);
+    const char *home = getenv("HOME");
+    (void)snprintf(store, sizeof store, "%s/store", home && *home ? home : ".");
+    const char *const pairs[][2] = {
+        {"listenPort", "10911"},
+        {"storePathRootDir", store},
+        {"brokerIP1", address},
+        {"mappedFileSizeCommitLog", "1073741824"},
+    };
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; !st && i < sizeof pairs / sizeof pairs[0]; i++) {
+        st = rmq_broker_config_set(config, pairs[i][0], pairs[i][1], err);
+    }
+    return st;
+}
+
+bool rmq_broker_config_field(size_t index, const char **name, const char **type,
+                             const char **default_value, const char **range, const char **help)
+{
+    if (index >= rq_broker_options_table.count) {
+        return false;
+    }
+    const struct rq_option *option = &rq_broker_options_table.options[index];
+    *name = option->name;
+    *type = rq_option_type_name(option->type);
+    *default_value = option->def ? option->def : "";
+    *range = option->range ? option->range : "";
+    *help = option->help;
+    return true;
+}
