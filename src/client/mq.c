@@ -58,3 +58,24 @@ void rq_mq_sort_clients(const char **clients, size_t count)
         qsort(clients, count, sizeof *clients, order_clients);
     }
 }
+
+static bool is_in(const struct rq_mq *queue, const struct rq_mq *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (rq_mq_equal(queue, &list[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rq_mq_diff(const struct rq_mq *owned, size_t owned_count, const struct rq_mq *share, size_t share_count,
+                bool *gone, bool *added)
+{
+    for (size_t i = 0; i < owned_count; i++) {
+        gone[i] = !is_in(&owned[i], share, share_count);
+    }
+    for (size_t i = 0; i < share_count; i++) {
+        added[i] = !is_in(&share[i], owned, owned_count);
+    }
+}
