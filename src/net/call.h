@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Request and answer: a call waits in its connection's table under its opaque until the answer, its deadline, or the end of the connection.
+ * The caller embeds struct rq_call; net allocates nothing per call. Exactly one of these happens to a started call: done is called once, or
+ * rq_call_cancel took it back. Works in both directions (a broker calls its clients, too). Counterpart: ResponseFuture.
+ */
+#ifndef RQ_NET_CALL_H
+#define RQ_NET_CALL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmq/error.h>
+
+#include "base/list.h"
+#include "net/conn.h"
+
+struct rq_peer;
+
+struct rq_call {
+    /* Set by the caller. On the loop thread; answer is NULL unless status is RMQ_OK (then its code may be any) and valid during the
+     * call. status: RMQ_OK, RMQ_ERR_TIMEOUT, RMQ_ERR_DISCONNECTED, RMQ_ERR_CONNECT or RMQ_ERR_RESOLVE (peer.h), RMQ_ERR_CLOSED. The call is
+     * the caller's again when done is entered. */
+    void (*done)(struct rq_call *call, rmq_status status, struct rq_in *answer);
+    void *user;
+
+    /* Readable in done and after: whether the request may have reached the peer (written, or perhaps written). */
+    bool maybe_sent;
+
+    /* Private. */
+    struct rq_conn *conn;    /* referenced while the call is in its table */
+    struct rq_peer *peer;    /* while it waits for a connection */
+    struct rq_out *out;      /* likewise */
+    struct rq_list node;     /* likewise */
+    int64_t deadline_ms;     /* monotonic; the sweep's */
+    int32_t opaque;
+    void (*finished)(struct rq_call *call); /* returns a permit; NULL = none */
+};
+
+/* Sends the request and waits in the background. Takes out in any case. RMQ_OK: done will be called. Any other: it will not; the status says why
+ * (RMQ_ERR_DISCONNECTED, RMQ_ERR_BUSY, RMQ_ERR_NOMEM, RMQ_ERR_FORKED). done may run before this returns. deadline_ms is
+ * monotonic (rq_deadline_ms), kept to about 10 ms. Any thread that holds a reference to conn. */
+rmq_status rq_call_start(struct rq_conn *conn, struct rq_call *call, struct rq_out *out,
+                         int64_t deadline_ms);
+
+/* Takes a call back. true: done was not called and will not be. false: done has been called, or is being called now. Any
+ * thread that knows the struct to be alive and started. */
+bool rq_call_cancel(struct rq_call *call);
+
+/* What a blocking caller gets. header and body lie in ref's bytes. */
+struct rq_reply {
+    struct rq_frame_ref *ref;
+    struct rq_slice body;
+    struct rq_header header;
+};
+
+/* A blocking call: sends, sleeps, and wakes with the answer. Must not run on the loop thread. on_answer (may be NULL) reads the answer on the
+ * loop thread while the caller sleeps: the cheapest way, nothing is copied. */
+struct rq_sync_call {
+    struct rq_call call; /* call.user is free for on_answer */
+    void (*on_answer)(struct rq_sync_call *sync, struct rq_in *answer);
+    _Atomic uint32_t state; /* atomic: release by the loop, acquire by the sleeper */
+    rmq_status status;
+};
+rmq_status rq_call_sync(struct rq_conn *conn, struct rq_sync_call *sync, struct rq_out *out,
+                        int64_t deadline_ms);
+
+/* The same, keeping the whole answer; rq_reply_free when status was RMQ_OK. */
+rmq_status rq_call_reply(struct rq_conn *conn, struct rq_out *out, int64_t deadline_ms,
+                         struct rq_reply *reply);
+void rq_reply_free(struct rq_reply *reply); /* harmless for a zeroed one */
+
+#endif
