@@ -112,6 +112,7 @@ RMQ_API int rmq_consumer_fd(rmq_consumer *consumer);
 RMQ_API rmq_status rmq_consumer_finish(rmq_consumer *consumer, rmq_batch *batch,
                                        rmq_consume_result result, rmq_error **err);
 
+/* Messages of a batch, borrowed until it is destroyed; its context, to be changed before finish. destroy accepts NULL. Since 0.1.0. */
 RMQ_API size_t rmq_batch_count(const rmq_batch *batch);
 RMQ_API const rmq_message_view *rmq_batch_at(const rmq_batch *batch, size_t index); /* NULL beyond */
 RMQ_API rmq_consume_context *rmq_batch_context(rmq_batch *batch);
