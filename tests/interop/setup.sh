@@ -6,7 +6,7 @@
 # Java peer compiled with javac, and the Go peer where a Go compiler is found. May be run again at any time; what is there
 # already costs nothing. Everything lies under ${RMQ_INTEROP_CACHE:-build/interop}:
 #   jars-5.3.3/ jars-4.9.7/    the real broker, name server, tools and client
-#   classes/                   the Java peer            gopeer, gobench    the Go peers, when Go is there
+#   classes/ javabench         the Java peers           gopeer, gobench    the Go peers, when Go is there
 #   no-go                      instead of gopeer: why there is none
 
 set -eu
@@ -54,15 +54,23 @@ fetch_jars() {  # VERSION
 }
 
 compile_java() {
-    local to=$cache/classes stamp=$cache/classes/.stamp sources
-    sources=$(find "$here/java" "$root/tests/bench/peers" -name '*.java')
+    local to=$cache/classes stamp=$cache/classes/.stamp
+    local from="$here/java $root/tests/bench/peers/java"
     # shellcheck disable=SC2086
-    [ -f "$stamp" ] && [ -z "$(find $sources -newer "$stamp")" ] && return 0
+    [ -f "$stamp" ] && [ -z "$(find $from -newer "$stamp" -type f)" ] && return 0
     say "compiling the Java peers"
     rm -rf "$to" && mkdir -p "$to"
-    # shellcheck disable=SC2086
-    javac -nowarn -encoding UTF-8 -proc:none -cp "$cache/jars-5.3.3/*" -d "$to" $sources
+    # shellcheck disable=SC2046,SC2086
+    javac -nowarn -XDsuppressNotes -encoding UTF-8 -proc:none -cp "$cache/jars-5.3.3/*" -d "$to" $(find $from -name '*.java')
+    cp "$here/java/rmq.logback.xml" "$to"
     touch "$stamp"
+}
+
+# A command like gobench, so that who runs the benchmarks need not know what a class path is.
+write_javabench() {
+    printf '#!/bin/sh\nexec java -Xms256m -Xmx1g -Duser.home="%s" -Drmq.peer.log=bench -cp "%s" Bench "$@"\n' \
+        "$cache" "$cache/classes:$cache/jars-5.3.3/*" > "$cache/javabench"
+    chmod +x "$cache/javabench"
 }
 
 build_go_peer() {  # DIRECTORY PROGRAM
@@ -100,4 +108,5 @@ go_job=$!
 fetch_jars 5.3.3
 fetch_jars 4.9.7
 compile_java
+write_javabench
 wait $go_job

@@ -188,7 +188,7 @@ case_v6_on_real_533() {
     use_real 5.3.3
     local port
     port=$(take_ports)
-    real_broker real-six 5.3.3 "$port" "$NS" "brokerIP1=::1"
+    real_broker real-six 5.3.3 "$port" "$NS" "brokerIP1=[::1]"
     must peer waitBroker "ns=$NS" broker=real-six > /dev/null
     NS6="[::1]:${NS##*:}"
     v6_content real6
@@ -201,7 +201,7 @@ case_v6_on_ours() {
     need_v6
     local port
     port=$(take_ports)
-    our_broker ours-six "$port" $((port + 4)) "brokerIP1=::1"
+    our_broker ours-six "$port" $((port + 4)) "brokerIP1=[::1]"
     NS6="[::1]:$port"
     must peer waitBroker "ns=$NS6" broker=ours-six > /dev/null
     v6_content ours6
