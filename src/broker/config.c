@@ -20,16 +20,14 @@
 
 rmq_status rmq_broker_config_create(rmq_broker_config **out, rmq_error **err)
 {
-    struct rq_broker_options defaults;
     rmq_broker_config *config = rq_calloc(1, sizeof *config);
     if (!config) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
     }
-    rq_table_defaults(&rq_broker_options_table, &defaults);
-    rmq_status st = rq_table_copy(&rq_broker_options_table, &config->options, &defaults);
+    rmq_status st = rq_broker_settings_init(&config->settings, err);
     if (st) {
         rq_free(config);
-        return rq_error_set(err, st, "out of memory");
+        return st;
     }
     rq_buf_init(&config->text, VALUE_MAX);
     *out = config;
@@ -41,37 +39,9 @@ void rmq_broker_config_destroy(rmq_broker_config *config)
     if (!config) {
         return;
     }
-    rq_table_free(&rq_broker_options_table, &config->options);
+    rq_broker_settings_free(&config->settings);
     rq_buf_free(&config->text);
     rq_free(config);
-}
-
-rmq_status rq_broker_options_of(const rmq_broker_config *config, struct rq_broker_options *out)
-{
-    if (config) {
-        return rq_table_copy(&rq_broker_options_table, out, &config->options);
-    }
-    struct rq_broker_options defaults;
-    rq_table_defaults(&rq_broker_options_table, &defaults);
-    return rq_table_copy(&rq_broker_options_table, out, &defaults);
-}
-
-rmq_status rq_broker_options_set(struct rq_broker_options *options, const char *key,
-                                 const char *value, bool *implemented, rmq_error **err)
-{
-    *implemented = rq_table_find(&rq_broker_options_table, key) != NULL;
-    if (*implemented) {
-        return rq_table_set(&rq_broker_options_table, options, key, value, err);
-    }
-    if (rq_broker_property_known(key)) {
-        return RMQ_OK;
-    }
-    const char *nearest = rq_broker_property_nearest(key);
-    if (nearest) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "unknown broker property \"%s\", did you mean \"%s\"?",
-                            key, nearest);
-    }
-    return rq_error_set(err, RMQ_ERR_INVALID, "unknown broker property \"%s\"", key);
 }
 
 rmq_status rmq_broker_config_set(rmq_broker_config *config, const char *key, const char *value,
@@ -81,7 +51,7 @@ rmq_status rmq_broker_config_set(rmq_broker_config *config, const char *key, con
         return rq_error_set(err, RMQ_ERR_INVALID, "config, key and value must be given");
     }
     bool implemented = false;
-    rmq_status st = rq_broker_options_set(&config->options, key, value, &implemented, err);
+    rmq_status st = rq_broker_settings_set(&config->settings, key, value, &implemented, err);
     if (!st && !implemented) {
         RQ_LOG(WARN, "broker property has no effect here", "property=%s value=%s", key, value);
     }
@@ -90,13 +60,14 @@ rmq_status rmq_broker_config_set(rmq_broker_config *config, const char *key, con
 
 const char *rmq_broker_config_get(rmq_broker_config *config, const char *key)
 {
+    void *object = NULL;
     const struct rq_option *option =
-        config && key ? rq_table_find(&rq_broker_options_table, key) : NULL;
+        config && key ? rq_broker_settings_find(&config->settings, key, &object) : NULL;
     if (!option) {
         return NULL;
     }
     rq_buf_clear(&config->text);
-    rq_table_value_text(option, &config->options, &config->text);
+    rq_table_value_text(option, object, &config->text);
     return rq_buf_cstr(&config->text);
 }
 
@@ -132,7 +103,7 @@ static rmq_status load_line(rmq_broker_config *config, struct rq_slice line, con
     bool implemented = false;
     rmq_error *detail = NULL;
     if (!st) {
-        st = rq_broker_options_set(&config->options, key, value, &implemented, &detail);
+        st = rq_broker_settings_set(&config->settings, key, value, &implemented, &detail);
     }
     if (!implemented && key && st != RMQ_ERR_NOMEM) {
         RQ_LOG(WARN, st ? "unknown broker property" : "broker property has no effect here",
@@ -215,10 +186,15 @@ rmq_status rmq_broker_config_standalone(rmq_broker_config *config, rmq_error **e
 bool rmq_broker_config_field(size_t index, const char **name, const char **type,
                              const char **default_value, const char **range, const char **help)
 {
-    if (index >= rq_broker_options_table.count) {
+    const struct rq_table *table = &rq_broker_options_table;
+    if (index >= table->count) {
+        index -= table->count;
+        table = &rq_store_table;
+    }
+    if (index >= table->count) {
         return false;
     }
-    const struct rq_option *option = &rq_broker_options_table.options[index];
+    const struct rq_option *option = &table->options[index];
     *name = option->name;
     *type = rq_option_type_name(option->type);
     *default_value = option->def ? option->def : "";

@@ -10,15 +10,8 @@
 #include "broker/options.h"
 
 struct rmq_broker_config {
-    struct rq_broker_options options; /* owned copies of all strings */
-    struct rq_buf text;               /* what rmq_broker_config_get returned last */
+    struct rq_broker_settings settings;
+    struct rq_buf text; /* what rmq_broker_config_get returned last */
 };
-
-/* Options of a configuration, or the defaults for NULL, as an own copy (rq_table_free). */
-rmq_status rq_broker_options_of(const rmq_broker_config *config, struct rq_broker_options *out);
-
-/* Sets one property as a request or a file does; *implemented tells whether it has an effect. */
-rmq_status rq_broker_options_set(struct rq_broker_options *options, const char *key,
-                                 const char *value, bool *implemented, rmq_error **err);
 
 #endif

@@ -24,7 +24,6 @@ static const struct rq_option rows[] = {
     KNOWN("asyncLearner"),
     KNOWN("asyncSendEnable"),
     KNOWN("autoDeleteUnusedStats"),
-    KNOWN("autoMessageVersionOnTopicLen"),
     KNOWN("batchDispatchRequestThreadPoolNums"),
     KNOWN("bitMapLengthConsumeQueueExt"),
     KNOWN("bottomMostCompressionTypeForConsumeQueueStore"),
@@ -36,11 +35,8 @@ static const struct rq_option rows[] = {
     KNOWN("brokerHeartbeatInterval"),
     KNOWN("brokerNotActiveTimeoutMillis"),
     KNOWN("cgColdReadThreshold"),
-    KNOWN("checkCRCOnRecover"),
     KNOWN("checkSyncStateSetPeriod"),
-    KNOWN("cleanFileForciblyEnable"),
     KNOWN("cleanOfflineBrokerInterval"),
-    KNOWN("cleanResourceInterval"),
     KNOWN("cleanRocksDBDirtyCQIntervalMin"),
     KNOWN("cleanSwapedMapInterval"),
     KNOWN("clearRetryTopicWhenDeleteTopic"),
@@ -207,10 +203,8 @@ static const struct rq_option rows[] = {
     KNOWN("maxChecksumRange"),
     KNOWN("maxConsumeQueueScan"),
     KNOWN("maxErrorRateOfBloomFilter"),
-    KNOWN("maxFilterMessageSize"),
     KNOWN("maxHaTransferByteInSecond"),
     KNOWN("maxLmqConsumeQueueNum"),
-    KNOWN("maxMsgsNumBatch"),
     KNOWN("maxOffsetMapSize"),
     KNOWN("maxPopPollingSize"),
     KNOWN("maxRecoveryCommitlogFiles"),
@@ -218,7 +212,6 @@ static const struct rq_option rows[] = {
     KNOWN("maxStatsIdleTimeInMinutes"),
     KNOWN("maxTopicLength"),
     KNOWN("memTableFlushIntervalMs"),
-    KNOWN("messageIndexSafe"),
     KNOWN("messageStorePlugIn"),
     KNOWN("metricGrpcExporterIntervalInMills"),
     KNOWN("metricGrpcExporterTimeOutInMills"),
@@ -399,6 +392,10 @@ bool rq_broker_property_known(const char *name)
 
 const char *rq_broker_property_nearest(const char *name)
 {
-    const char *nearest = rq_table_nearest(&rq_broker_options_table, name);
-    return nearest ? nearest : rq_table_nearest(&known, name);
+    const struct rq_table *const tables[] = {&rq_broker_options_table, &rq_store_table, &known};
+    const char *nearest = NULL;
+    for (size_t i = 0; !nearest && i < sizeof tables / sizeof tables[0]; i++) {
+        nearest = rq_table_nearest(tables[i], name);
+    }
+    return nearest;
 }

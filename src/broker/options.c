@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The option table of a broker: one row per property. */
+/* The option table of a broker, one row per property, and settings made of this table and the store's. */
 #include "broker/options.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "base/err.h"
 
 #define AT(field) offsetof(struct rq_broker_options, field)
 #define STRING(name, field, def, remark, help) {name, RQ_OPT_STRING, AT(field), def, 0, 0, remark, help}
@@ -13,7 +16,8 @@
     {name, RQ_OPT_I64, AT(field), def, min, max, #min " … " #max, help}
 #define FLAG(name, field, def, help)                                                               \
     {name, RQ_OPT_BOOL, AT(field), def, 0, 0, "true|false", help}
-#define ENUM(name, field, def, names, help) {name, RQ_OPT_ENUM, AT(field), def, 0, 0, names, help}
+#define ENUM(name, field, def, names, help)                                                          \
+    {name, RQ_OPT_ENUM, AT(field), def, 0, 0, names, help}
 
 static const struct rq_option rows[] = {
     STRING("brokerName", broker_name, "broker-a", NULL,
@@ -60,17 +64,12 @@ static const struct rq_option rows[] = {
     FLAG("traceTopicEnable", trace_topic_enable, "false", "Create the topic for message traces."),
     STRING("msgTraceTopicName", msg_trace_topic_name, "RMQ_SYS_TRACE_TOPIC", NULL,
            "Topic for message traces."),
-    I32("maxMessageSize", max_message_size, "4194304", 1, 16000000,
-        "Largest body of a message, bytes."),
     STRING("regionId", region_id, "DefaultRegion", NULL, "Region told to clients for traces."),
     FLAG("traceOn", trace_on, "true", "Tell clients to record traces."),
     FLAG("rejectTransactionMessage", reject_transaction_message, "false",
          "Refuse transactional messages."),
     I64("startAcceptSendRequestTimeStamp", start_accept_send_request_time_stamp, "0", 0, INT64_MAX,
         "Sends before this wall-clock time (ms) are refused."),
-    STRING("messageDelayLevel", message_delay_level,
-           "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
-           "blank-separated numbers with s, m, h or d", "Delay of each level, from level 1."),
     I64("flushDelayOffsetInterval", flush_delay_offset_interval, "10000", 100, INT64_MAX,
         "Milliseconds between writes of delayOffset.json."),
     FLAG("litePullMessageEnable", lite_pull_message_enable, "true",
@@ -87,49 +86,6 @@ static const struct rq_option rows[] = {
            "Properties that a request may not change."),
     I32("defaultQueryMaxNum", default_query_max_num, "32", 1, 1024,
         "Most messages of a query by unique key."),
-    STRING("storePathRootDir", store_path_root_dir, NULL, "path",
-           "Directory of the store; not set: a temporary one, removed at stop."),
-    STRING("storePathCommitLog", store_path_commit_log, NULL, "path",
-           "Directory of the commit log; not set: commitlog below storePathRootDir."),
-    I32("mappedFileSizeCommitLog", mapped_file_size_commit_log, "67108864", 65536, INT32_MAX,
-        "Size of a commit log file; 1073741824 for a stand-alone broker."),
-    I32("mappedFileSizeConsumeQueue", mapped_file_size_consume_queue, "6000000", 20, 60000000,
-        "Size of a consume queue file, a multiple of 20."),
-    ENUM("flushDiskType", flush_disk_type, "ASYNC_FLUSH", "ASYNC_FLUSH|SYNC_FLUSH",
-         "Whether a send waits for the disk."),
-    I32("flushIntervalCommitLog", flush_interval_commit_log, "500", 1, INT32_MAX,
-        "Milliseconds between flushes of the commit log."),
-    I32("flushCommitLogLeastPages", flush_commit_log_least_pages, "4", 0, INT32_MAX,
-        "Fewer dirty pages than this wait for the thorough flush."),
-    I32("flushCommitLogThoroughInterval", flush_commit_log_thorough_interval, "10000", 1, INT32_MAX,
-        "Milliseconds between flushes that leave nothing."),
-    I32("flushIntervalConsumeQueue", flush_interval_consume_queue, "1000", 1, INT32_MAX,
-        "Milliseconds between flushes of the consume queues."),
-    I32("flushConsumeQueueLeastPages", flush_consume_queue_least_pages, "2", 0, INT32_MAX,
-        "Fewer dirty pages than this wait for the thorough flush."),
-    I32("flushConsumeQueueThoroughInterval", flush_consume_queue_thorough_interval, "60000", 1,
-        INT32_MAX, "Milliseconds between flushes that leave nothing."),
-    I32("syncFlushTimeout", sync_flush_timeout, "5000", 1, INT32_MAX,
-        "How long a send waits for the disk."),
-    I32("maxTransferBytesOnMessageInMemory", max_transfer_bytes_on_message_in_memory, "262144", 1,
-        16000000, "Most bytes of one pull, recent messages."),
-    I32("maxTransferCountOnMessageInMemory", max_transfer_count_on_message_in_memory, "32", 1,
-        10000, "Most messages of one pull, recent messages."),
-    I32("maxTransferBytesOnMessageInDisk", max_transfer_bytes_on_message_in_disk, "65536", 1,
-        16000000, "Most bytes of one pull, old messages."),
-    I32("maxTransferCountOnMessageInDisk", max_transfer_count_on_message_in_disk, "8", 1, 10000,
-        "Most messages of one pull, old messages."),
-    I32("accessMessageInMemoryMaxRatio", access_message_in_memory_max_ratio, "40", 1, 100,
-        "Share of the machine's memory (%) within which messages count as recent."),
-    I32("fileReservedTime", file_reserved_time, "72", 1, INT32_MAX,
-        "Hours that messages are kept."),
-    STRING("deleteWhen", delete_when, "04", "hours, several with ;",
-           "Hours of the day at which old files are deleted."),
-    I32("diskMaxUsedSpaceRatio", disk_max_used_space_ratio, "75", 10, 95,
-        "Used share of the disk (%) from which old files are deleted at any hour."),
-    FLAG("messageIndexEnable", message_index_enable, "true", "Index messages by key."),
-    I32("maxHashSlotNum", max_hash_slot_num, "5000000", 16, 100000000, "Slots of an index file."),
-    I32("maxIndexNum", max_index_num, "20000000", 16, 400000000, "Entries of an index file."),
 };
 
 const struct rq_table rq_broker_options_table = {
@@ -138,3 +94,76 @@ const struct rq_table rq_broker_options_table = {
     .count = sizeof rows / sizeof rows[0],
     .struct_size = sizeof(struct rq_broker_options),
 };
+
+/* The size of a commit log file unless set: small enough for a test's temporary directory. */
+#define EMBEDDED_MAPPED_FILE_SIZE "67108864"
+
+rmq_status rq_broker_settings_copy(struct rq_broker_settings *to,
+                                   const struct rq_broker_settings *from)
+{
+    rmq_status st = rq_table_copy(&rq_broker_options_table, &to->broker, &from->broker);
+    if (st) {
+        return st;
+    }
+    st = rq_table_copy(&rq_store_table, &to->store, &from->store);
+    if (st) {
+        rq_table_free(&rq_broker_options_table, &to->broker);
+    }
+    return st;
+}
+
+rmq_status rq_broker_settings_init(struct rq_broker_settings *settings, rmq_error **err)
+{
+    struct rq_broker_settings defaults;
+    memset(&defaults, 0, sizeof defaults);
+    rq_table_defaults(&rq_broker_options_table, &defaults.broker);
+    rq_table_defaults(&rq_store_table, &defaults.store);
+    rmq_status st = rq_broker_settings_copy(settings, &defaults);
+    if (st) {
+        return rq_error_set(err, st, "out of memory");
+    }
+    st = rq_table_set(&rq_store_table, &settings->store, "mappedFileSizeCommitLog",
+                      EMBEDDED_MAPPED_FILE_SIZE, err);
+    if (st) {
+        rq_broker_settings_free(settings);
+    }
+    return st;
+}
+
+void rq_broker_settings_free(struct rq_broker_settings *settings)
+{
+    rq_table_free(&rq_broker_options_table, &settings->broker);
+    rq_table_free(&rq_store_table, &settings->store);
+}
+
+const struct rq_option *rq_broker_settings_find(struct rq_broker_settings *settings,
+                                                const char *name, void **object)
+{
+    const struct rq_option *option = rq_table_find(&rq_broker_options_table, name);
+    *object = &settings->broker;
+    if (!option) {
+        option = rq_table_find(&rq_store_table, name);
+        *object = &settings->store;
+    }
+    return option;
+}
+
+rmq_status rq_broker_settings_set(struct rq_broker_settings *settings, const char *name,
+                                  const char *value, bool *implemented, rmq_error **err)
+{
+    void *object = NULL;
+    *implemented = rq_broker_settings_find(settings, name, &object) != NULL;
+    if (*implemented) {
+        return rq_table_set(object == &settings->broker ? &rq_broker_options_table : &rq_store_table,
+                            object, name, value, err);
+    }
+    if (rq_broker_property_known(name)) {
+        return RMQ_OK;
+    }
+    const char *nearest = rq_broker_property_nearest(name);
+    if (nearest) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "unknown broker property \"%s\", did you mean \"%s\"?", name, nearest);
+    }
+    return rq_error_set(err, RMQ_ERR_INVALID, "unknown broker property \"%s\"", name);
+}

@@ -2,7 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * The options of a broker, by the property names of the Java broker.conf, and the list of Java properties that are known but not
- * implemented. One table gives defaults, checks and the reference page. The defaults are those for in-process use.
+ * implemented. Two tables, this one and the store's, give defaults, checks and the reference page. The defaults are those for
+ * in-process use.
  * Counterparts: BrokerConfig, BrokerIdentity, MessageStoreConfig, NettyServerConfig.
  */
 #ifndef RQ_BROKER_OPTIONS_H
@@ -12,9 +13,9 @@
 #include <stdint.h>
 
 #include "base/table.h"
+#include "store/store.h"
 
 enum rq_broker_role { RQ_ROLE_ASYNC_MASTER, RQ_ROLE_SYNC_MASTER, RQ_ROLE_SLAVE };
-enum rq_flush_disk { RQ_FLUSH_ASYNC, RQ_FLUSH_SYNC };
 
 struct rq_broker_options {
     /* identity and addresses */
@@ -46,12 +47,10 @@ struct rq_broker_options {
     const char *msg_trace_topic_name;
 
     /* sending, pulling */
-    int32_t max_message_size;
     const char *region_id;
     bool trace_on;
     bool reject_transaction_message;
     int64_t start_accept_send_request_time_stamp;
-    const char *message_delay_level;
     int64_t flush_delay_offset_interval;
     bool lite_pull_message_enable;
     bool long_polling_enable;
@@ -60,34 +59,28 @@ struct rq_broker_options {
     int32_t flush_consumer_offset_interval;
     const char *config_black_list;
     int32_t default_query_max_num;
-
-    /* store */
-    const char *store_path_root_dir; /* NULL = a temporary directory, removed at stop */
-    const char *store_path_commit_log;
-    int32_t mapped_file_size_commit_log;
-    int32_t mapped_file_size_consume_queue;
-    int32_t flush_disk_type; /* enum rq_flush_disk */
-    int32_t flush_interval_commit_log;
-    int32_t flush_commit_log_least_pages;
-    int32_t flush_commit_log_thorough_interval;
-    int32_t flush_interval_consume_queue;
-    int32_t flush_consume_queue_least_pages;
-    int32_t flush_consume_queue_thorough_interval;
-    int32_t sync_flush_timeout;
-    int32_t max_transfer_bytes_on_message_in_memory;
-    int32_t max_transfer_count_on_message_in_memory;
-    int32_t max_transfer_bytes_on_message_in_disk;
-    int32_t max_transfer_count_on_message_in_disk;
-    int32_t access_message_in_memory_max_ratio;
-    int32_t file_reserved_time;
-    const char *delete_when;
-    int32_t disk_max_used_space_ratio;
-    bool message_index_enable;
-    int32_t max_hash_slot_num;
-    int32_t max_index_num;
 };
 
 extern const struct rq_table rq_broker_options_table;
+
+/* Both, as one broker.conf sets them. The strings are owned: rq_broker_settings_free. */
+struct rq_broker_settings {
+    struct rq_broker_options broker;
+    struct rq_store_options store;
+};
+
+rmq_status rq_broker_settings_init(struct rq_broker_settings *settings, rmq_error **err);
+rmq_status rq_broker_settings_copy(struct rq_broker_settings *to,
+                                   const struct rq_broker_settings *from);
+void rq_broker_settings_free(struct rq_broker_settings *settings);
+
+/* The row of a property and the struct that it belongs to; NULL when no table has it. */
+const struct rq_option *rq_broker_settings_find(struct rq_broker_settings *settings,
+                                                const char *name, void **object);
+
+/* Sets one property. *implemented tells whether it has an effect: false for known Java properties and for errors about names. */
+rmq_status rq_broker_settings_set(struct rq_broker_settings *settings, const char *name,
+                                  const char *value, bool *implemented, rmq_error **err);
 
 /* A property of the Java broker that this one accepts and does not implement. */
 bool rq_broker_property_known(const char *name);
