@@ -11,11 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rq_mq {
-    const char *topic;
-    const char *broker_name;
-    int32_t queue_id;
-};
+#include "wire/mq.h"
 
 /* Java's order: topic, broker name (both by UTF-16 units), queue id. All members of a group must sort alike. */
 int rq_mq_compare(const struct rq_mq *a, const struct rq_mq *b);
