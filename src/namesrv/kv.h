@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The name server's settings by namespace and key, kept in memory. Owned by the name server's loop thread. Counterpart: KVConfigManager. */
+#ifndef RQ_NAMESRV_KV_H
+#define RQ_NAMESRV_KV_H
+
+#include <stdbool.h>
+
+#include <rmq/status.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/slice.h"
+
+#define RQ_KV_ORDER_TOPIC_CONFIG "ORDER_TOPIC_CONFIG"
+
+struct rq_kv {
+    struct rq_map table; /* namespace NUL key -> value, owned text */
+};
+
+void rq_kv_init(struct rq_kv *kv);
+void rq_kv_free(struct rq_kv *kv);
+rmq_status rq_kv_put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,
+                     struct rq_slice value);
+const char *rq_kv_get(const struct rq_kv *kv, struct rq_slice space, struct rq_slice key);
+void rq_kv_remove(struct rq_kv *kv, struct rq_slice space, struct rq_slice key);
+
+/* Writes {"table":{…}} of a namespace; false, and nothing written, when it is empty. */
+bool rq_kv_write(const struct rq_kv *kv, struct rq_slice space, struct rq_buf *out);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Life of a name server. Counterparts: NamesrvController, BrokerHousekeepingService. */
+#include "namesrv/namesrv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "base/mem.h"
+
+#define SCAN_MS  5000
+#define ADDR_MAX 300
+
+static void on_request(void *user, struct rq_conn *conn, struct rq_in *in)
+{
+    rq_namesrv_process(user, conn, in);
+}
+
+static void on_close(void *user, struct rq_conn *conn, rmq_status why)
+{
+    struct rmq_namesrv *namesrv = user;
+    (void)why;
+    rq_route_info_conn_closed(&namesrv->info, conn);
+}
+
+static void scan(struct rq_timer *timer)
+{
+    struct rmq_namesrv *namesrv = RQ_CONTAINER_OF(timer, struct rmq_namesrv, scan);
+    (void)rq_route_info_expire(&namesrv->info, rq_loop_now(namesrv->loop));
+    rq_timer_start(namesrv->loop, &namesrv->scan, namesrv->scan_ms);
+}
+
+static void start_timer(void *arg)
+{
+    struct rmq_namesrv *namesrv = arg;
+    rq_timer_init(&namesrv->scan, scan);
+    rq_timer_start(namesrv->loop, &namesrv->scan, namesrv->scan_ms);
+}
+
+static void stop_timer(void *arg)
+{
+    struct rmq_namesrv *namesrv = arg;
+    rq_timer_stop(&namesrv->scan);
+}
+
+rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, int port,
+                               rmq_namesrv **out, rmq_error **err)
+{
+    char text[ADDR_MAX];
+    const char *host = address ? address : "127.0.0.1";
+    if (port < 0 || port > UINT16_MAX) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "name server port %d is not in 0 … 65535", port);
+    }
+    struct rmq_namesrv *namesrv = rq_calloc(1, sizeof *namesrv);
+    if (!namesrv) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    }
+    rq_route_info_init(&namesrv->info);
+    rq_kv_init(&namesrv->kv);
+    namesrv->scan_ms = SCAN_MS;
+    namesrv->loop = loop;
+    rq_loop_retain(loop);
+    const struct rq_server_options options = {.loops = &namesrv->loop,
+                                              .loop_count = 1,
+                                              .address = host,
+                                              .port = (uint16_t)port,
+                                              .on_request = on_request,
+                                              .on_close = on_close,
+                                              .user = namesrv};
+    rmq_status st = rq_server_create(&options, &namesrv->server, err);
+    if (!st) {
+        (void)snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+                       rq_server_port(namesrv->server));
+        namesrv->addr = rq_strdup(text);
+        st = namesrv->addr ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    }
+    if (st) {
+        rmq_namesrv_stop(namesrv);
+        return st;
+    }
+    (void)rq_loop_run(loop, start_timer, namesrv);
+    *out = namesrv;
+    return RMQ_OK;
+}
+
+rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out, rmq_error **err)
+{
+    struct rq_loop *loop = NULL;
+    rmq_status st = rq_loop_create("rmq-namesrv", &loop, err);
+    if (!st) {
+        st = rq_namesrv_start_on(loop, address, port, out, err);
+    }
+    rq_loop_put(loop);
+    return st;
+}
+
+const char *rmq_namesrv_addr(const rmq_namesrv *namesrv)
+{
+    return namesrv->addr;
+}
+
+void rmq_namesrv_stop(rmq_namesrv *namesrv)
+{
+    if (!namesrv) {
+        return;
+    }
+    rq_server_destroy(namesrv->server);
+    (void)rq_loop_run(namesrv->loop, stop_timer, namesrv);
+    rq_loop_put(namesrv->loop);
+    rq_route_info_free(&namesrv->info);
+    rq_kv_free(&namesrv->kv);
+    rq_free(namesrv->addr);
+    rq_free(namesrv);
+}
