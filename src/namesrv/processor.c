@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* Requests to a name server, one function each, found by code in a table. Loop thread. Counterparts: DefaultRequestProcessor, ClientRequestProcessor. */
-#include <stdlib.h>
-
 #include "base/crc.h"
+#include "base/json.h"
 #include "namesrv/answer.h"
 #include "namesrv/namesrv.h"
 
