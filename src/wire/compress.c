@@ -21,6 +21,9 @@
 #include "base/mem.h"
 #include "wire/message.h"
 
+/* Most memory that a zstd frame may ask for as its window: 32 MiB, above what any level uses for the largest message. */
+#define WINDOW_LOG_MAX 25
+
 rmq_status rq_compression_of_sys_flag(int32_t sys_flag, enum rq_compression *out, rmq_error **err)
 {
     int type = (sys_flag >> 8) & 7;
@@ -170,7 +173,8 @@ static bool stream_open(struct stream *s, enum rq_compression type)
         return !LZ4F_isError(LZ4F_createDecompressionContext(&s->lz4, LZ4F_VERSION));
     case RQ_COMPRESSION_ZSTD:
         s->zstd = ZSTD_createDStream();
-        return s->zstd != NULL;
+        return s->zstd &&
+               !ZSTD_isError(ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX));
     case RQ_COMPRESSION_ZLIB:
         break;
     }

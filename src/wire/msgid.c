@@ -57,8 +57,8 @@ size_t rq_msgid_of_offset(const struct rq_host *store_host, int64_t commit_log_o
                           char out[RQ_MSGID_MAX + 1])
 {
     unsigned char bytes[RQ_MSGID_MAX / 2];
-    size_t n = store_host->ip_len;
-    memcpy(bytes, store_host->ip, n);
+    size_t n = store_host->len;
+    memcpy(bytes, store_host->addr, n);
     rq_store_be32(bytes + n, (uint32_t)store_host->port);
     rq_store_be64(bytes + n + 4, (uint64_t)commit_log_offset);
     return finish(bytes, n + 12, out);
@@ -73,9 +73,9 @@ rmq_status rq_msgid_parse_offset(struct rq_slice id, struct rq_host *store_host,
                             "message id \"%.*s\" is not %d or %d hex digits", (int)(id.n < 80 ? id.n : 80),
                             id.p ? id.p : "", RQ_MSGID_V4, RQ_MSGID_V6);
     }
-    *store_host = (struct rq_host){.ip_len = id.n == RQ_MSGID_V4 ? 4 : 16};
-    size_t n = store_host->ip_len;
-    memcpy(store_host->ip, bytes, n);
+    *store_host = (struct rq_host){.len = id.n == RQ_MSGID_V4 ? 4 : 16};
+    size_t n = store_host->len;
+    memcpy(store_host->addr, bytes, n);
     store_host->port = (int32_t)rq_load_be32(bytes + n);
     *commit_log_offset = (int64_t)rq_load_be64(bytes + n + 4);
     return RMQ_OK;
