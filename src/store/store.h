@@ -16,6 +16,7 @@
 
 #include "base/slice.h"
 #include "base/table.h"
+#include "wire/message.h"
 
 struct rq_store;
 struct rq_mapped_file;
@@ -93,28 +94,9 @@ void rq_store_close(struct rq_store *store);
 
 /* ---- append ---- */
 
-struct rq_store_host {
-    uint8_t ip[16];
-    uint8_t len; /* 4 or 16 */
-    int32_t port;
-};
-
-/* One message to store; everything is borrowed for the call. The v6 bits of sys_flag follow from the hosts. The stored properties are
- * properties followed by more_properties, with a 0x02 between them where it is missing. */
-struct rq_store_msg {
-    struct rq_slice topic;
-    int32_t queue_id;
-    int32_t flag;
-    int32_t sys_flag;
-    int32_t reconsume_times;
-    int64_t born_timestamp;
-    struct rq_store_host born_host;
-    struct rq_store_host store_host;
-    int64_t prepared_transaction_offset;
-    struct rq_slice body; /* p not NULL */
-    struct rq_slice properties;
-    struct rq_slice more_properties;
-};
+/* A message to store is a struct rq_msg (wire/message.h), borrowed for the call. The store fills in queue_offset, commit_log_offset, store time,
+ * magic, total size, body CRC and the v6 bits of sys_flag, whatever the struct says. The stored properties are properties
+ * followed by more_properties, with a 0x02 between them where it is missing. body.p must not be NULL. */
 
 enum rq_put_status {
     RQ_PUT_OK,
@@ -141,12 +123,12 @@ struct rq_store_put {
 const char *rq_put_status_name(enum rq_put_status status); /* "PUT_OK" */
 
 /* Stores one message. The caller then calls rq_store_dispatch, at the latest when it has done its batch of appends. Returns out->status. */
-enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_store_msg *msg,
+enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
                                    struct rq_store_put *out);
 
 /* All or nothing: count messages of one topic and queue with consecutive offsets. offsets (may be NULL) has room for count and receives
  * the commit-log offset of each. */
-enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq_store_msg *msgs,
+enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq_msg *msgs,
                                          size_t count, int64_t *offsets, struct rq_store_put *out);
 
 /* Makes queue entries (and index entries) of all that was appended, and tells the listener. Combining: when another thread is at it,

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Mapped files: opening, reserving, flushing, counted unmapping. Threads as said at each function in the header. */
+#include "store/mapped_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/sys.h"
+
+void rq_mapped_file_retain(struct rq_mapped_file *file)
+{
+    atomic_fetch_add_explicit(&file->refs, 1, memory_order_relaxed);
+}
+
+void rq_mapped_file_release(struct rq_mapped_file *file)
+{
+    if (!file || atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (file->data) {
+        rq_sys_munmap(file->data, file->size);
+    }
+    rq_mapped_file_close_fd(file);
+    rq_free(file->path);
+    rq_free(file);
+}
+
+void rq_mapped_file_close_fd(struct rq_mapped_file *file)
+{
+    if (file->fd >= 0) {
+        close(file->fd);
+        file->fd = -1;
+    }
+}
+
+static rmq_status io_error(rmq_error **err, const char *what, const char *path, int error)
+{
+    rmq_status st = error == ENOSPC || error == EDQUOT || error == EFBIG ? RMQ_ERR_DISK_FULL
+                                                                         : RMQ_ERR_IO;
+    return rq_error_set(err, st, "%s %s: %s", what, path, strerror(error));
+}
+
+/* Length of the open file, made right for a new one. */
+static rmq_status check_size(struct rq_mapped_file *file, rmq_error **err)
+{
+    struct stat info;
+    if (fstat(file->fd, &info) < 0) {
+        return io_error(err, "stat", file->path, errno);
+    }
+    if (info.st_size == (off_t)file->size) {
+        atomic_store_explicit(&file->written, file->size, memory_order_relaxed);
+        file->flushed = file->size;
+        return RMQ_OK;
+    }
+    if (info.st_size != 0) {
+        return rq_error_set(err, RMQ_ERR_CORRUPT, "%s has %lld bytes, expected %zu", file->path,
+                            (long long)info.st_size, file->size);
+    }
+    if (rq_sys_ftruncate(file->fd, (off_t)file->size) < 0) {
+        return io_error(err, "set length of", file->path, errno);
+    }
+    return RMQ_OK;
+}
+
+static struct rq_mapped_file *new_file(const char *path, int64_t start, size_t size,
+                                       const struct rq_mapped_file_kind *kind)
+{
+    struct rq_mapped_file *file = rq_calloc(1, sizeof *file);
+    if (!file) {
+        return NULL;
+    }
+    atomic_init(&file->refs, 1);
+    file->fd = -1;
+    file->start = start;
+    file->size = size;
+    file->first_step = kind->first_step;
+    file->last_step = kind->last_step;
+    file->keeps_fd = kind->keeps_fd;
+    file->path = rq_strdup(path);
+    if (!file->path) {
+        rq_mapped_file_release(file);
+        return NULL;
+    }
+    return file;
+}
+
+rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
+                               const struct rq_mapped_file_kind *kind, bool create,
+                               struct rq_mapped_file **out, rmq_error **err)
+{
+    struct rq_mapped_file *file = new_file(path, start, size, kind);
+    if (!file) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for %s", path);
+    }
+    rmq_status st = RMQ_OK;
+    file->fd = rq_sys_open(path, O_RDWR | (create ? O_CREAT : 0), 0644);
+    if (file->fd < 0) {
+        st = io_error(err, "open", path, errno);
+    }
+    if (st == RMQ_OK) {
+        st = check_size(file, err);
+    }
+    if (st == RMQ_OK) {
+        file->data = rq_sys_mmap_file(file->fd, size, true);
+        st = file->data ? RMQ_OK : io_error(err, "map", path, errno);
+    }
+    if (st != RMQ_OK) {
+        rq_mapped_file_release(file);
+        return st;
+    }
+    if (!kind->keeps_fd) {
+        rq_mapped_file_close_fd(file);
+    }
+    *out = file;
+    return RMQ_OK;
+}
+
+/* One try: blocks for the first upto bytes. Returns 0 or an errno. */
+static int reserve_to(struct rq_mapped_file *file, int fd, size_t upto)
+{
+    if (rq_sys_fallocate(fd, (off_t)upto) < 0) {
+        return errno;
+    }
+    atomic_store_explicit(&file->reserved, upto, memory_order_release);
+    return 0;
+}
+
+static size_t next_step(const struct rq_mapped_file *file, size_t upto)
+{
+    size_t step = atomic_load_explicit(&file->reserved, memory_order_relaxed);
+    step = step < file->first_step ? file->first_step : step;
+    step = step > file->last_step ? file->last_step : step;
+    size_t target = (upto + step + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE * RQ_STORE_PAGE;
+    return target > file->size ? file->size : target;
+}
+
+rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_error **err)
+{
+    if (rq_mapped_file_has_room(file, upto)) {
+        return RMQ_OK;
+    }
+    int fd = file->fd >= 0 ? file->fd : rq_sys_open(file->path, O_RDWR, 0);
+    if (fd < 0) {
+        return io_error(err, "open", file->path, errno);
+    }
+    int error = reserve_to(file, fd, next_step(file, upto));
+    if (error == ENOSPC || error == EDQUOT) { /* a smaller piece may still fit */
+        size_t page_end = (upto + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE * RQ_STORE_PAGE;
+        error = reserve_to(file, fd, page_end > file->size ? file->size : page_end);
+    }
+    if (file->keeps_fd) {
+        file->fd = fd;
+    } else {
+        close(fd);
+    }
+    return error == 0 ? RMQ_OK : io_error(err, "reserve space in", file->path, error);
+}
+
+rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_error **err)
+{
+    if (upto <= file->flushed) {
+        return RMQ_OK;
+    }
+    size_t from = file->flushed / RQ_STORE_PAGE * RQ_STORE_PAGE;
+    if (rq_sys_msync(file->data + from, upto - from) < 0) {
+        return io_error(err, "sync", file->path, errno);
+    }
+    file->flushed = upto;
+    return RMQ_OK;
+}
+
+void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto)
+{
+    for (size_t at = from / RQ_STORE_PAGE * RQ_STORE_PAGE; at < upto; at += RQ_STORE_PAGE) {
+        volatile char *p = file->data + at;
+        *p = *p;
+    }
+}
+
+rmq_status rq_mapped_file_unlink(struct rq_mapped_file *file, rmq_error **err)
+{
+    if (rq_sys_unlink(file->path) < 0 && errno != ENOENT) {
+        return io_error(err, "remove", file->path, errno);
+    }
+    return RMQ_OK;
+}

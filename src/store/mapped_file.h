@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * A file of fixed size, mapped whole, its blocks reserved piece by piece before they are written: a full disk is then an error of
+ * rq_mapped_file_reserve and never a SIGBUS, and making a file of 1 GiB costs nothing at first. Counted: readers keep
+ * it mapped beyond its deletion. Counterpart: DefaultMappedFile.
+ */
+#ifndef RQ_STORE_MAPPED_FILE_H
+#define RQ_STORE_MAPPED_FILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmq/error.h>
+
+#include "store/store.h"
+
+#define RQ_STORE_PAGE 4096 /* the page of all "least pages" rules, whatever the machine's is */
+
+struct rq_mapped_file {
+    /* immutable after create */
+    char *data;
+    size_t size;
+    int64_t start; /* offset of the first byte in its queue of files */
+    char *path;
+    size_t first_step; /* bytes of the first reservation */
+    size_t last_step;  /* steps double up to this */
+    bool keeps_fd;
+    /* atomic: reference count; the last one unmaps */
+    atomic_uint refs;
+    /* atomic: release by the writer behind the bytes, acquire by readers */
+    atomic_size_t written;
+    /* atomic: release when the blocks are there; raised by one thread at a time (guarded by the user's lock) */
+    atomic_size_t reserved;
+    /* owned by the flusher */
+    size_t flushed;
+    int fd; /* open while it is written when keeps_fd, else -1; guarded by the user's lock */
+};
+
+/* Steps of reservation for the kinds of files. */
+struct rq_mapped_file_kind {
+    size_t first_step;
+    size_t last_step;
+    bool keeps_fd; /* a few files that are written all the time: not one for each of 1,600 queues */
+};
+
+/* Opens or creates path. A new file, or one of length 0, gets size; another length is RMQ_ERR_CORRUPT. written, flushed are size for an
+ * existing file and 0 for a new one. One reference, the caller's. */
+rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
+                               const struct rq_mapped_file_kind *kind, bool create,
+                               struct rq_mapped_file **out, rmq_error **err);
+
+/* Makes sure that blocks for the bytes before upto exist, and some beyond. RMQ_ERR_DISK_FULL, RMQ_ERR_IO. */
+rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_error **err);
+
+/* Writes [file->flushed, upto) to disk and moves flushed. The flusher only. */
+rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_error **err);
+
+/* Every page of [from, upto) counts as changed again: after a failed sync the kernel takes them for clean. Under the writer's lock. */
+void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto);
+
+/* Removes the name; the memory stays until the last reference goes. */
+rmq_status rq_mapped_file_unlink(struct rq_mapped_file *file, rmq_error **err);
+
+/* The descriptor is not needed any more: the file is full and flushed. */
+void rq_mapped_file_close_fd(struct rq_mapped_file *file);
+
+static inline bool rq_mapped_file_has_room(struct rq_mapped_file *file, size_t upto)
+{
+    return upto <= atomic_load_explicit(&file->reserved, memory_order_acquire);
+}
+
+static inline size_t rq_mapped_file_written(const struct rq_mapped_file *file)
+{
+    return atomic_load_explicit(&file->written, memory_order_acquire);
+}
+
+static inline void rq_mapped_file_set_written(struct rq_mapped_file *file, size_t written)
+{
+    atomic_store_explicit(&file->written, written, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Records of the commit log, written and checked. Pure functions, any thread. */
+#include "store/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc.h"
+#include "wire/properties.h"
+
+
+#define HOST_V4_BYTES       8
+#define HOST_V6_BYTES       20
+#define BODY_CRC_MASK       0x7FFFFFFFu
+
+static size_t host_bytes(const struct rq_host *host)
+{
+    return host->len == 16 ? HOST_V6_BYTES : HOST_V4_BYTES;
+}
+
+static enum rq_put_status refuse(char reason[RQ_PUT_REASON_MAX], enum rq_put_status st,
+                                 const char *what, size_t have, size_t limit)
+{
+    snprintf(reason, RQ_PUT_REASON_MAX, "%s: %zu bytes, limit %zu", what, have, limit);
+    return st;
+}
+
+static enum rq_put_status check_topic_and_body(const struct rq_store_options *options,
+                                               const struct rq_msg *msg, bool v2, char *reason)
+{
+    size_t topic_max = options->auto_message_version_on_topic_len ? RQ_RECORD_TOPIC_MAX
+                                                                  : RQ_RECORD_TOPIC_MAX_V1;
+    if (msg->topic.n == 0 || msg->topic.n > topic_max ||
+        memchr(msg->topic.p, '/', msg->topic.n) || memchr(msg->topic.p, '\0', msg->topic.n)) {
+        return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "topic not usable", msg->topic.n, topic_max);
+    }
+    if (v2 && !options->auto_message_version_on_topic_len) {
+        return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "topic too long", msg->topic.n,
+                      RQ_RECORD_TOPIC_MAX_V1);
+    }
+    if (!msg->body.p || msg->body.n > (size_t)options->max_message_size) {
+        return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, msg->body.p ? "body too large" : "no body",
+                      msg->body.n, (size_t)options->max_message_size);
+    }
+    if (msg->queue_id < 0) {
+        snprintf(reason, RQ_PUT_REASON_MAX, "queue id %d is negative", msg->queue_id);
+        return RQ_PUT_MESSAGE_ILLEGAL;
+    }
+    return RQ_PUT_OK;
+}
+
+static void plan_properties(const struct rq_msg *msg, struct rq_record_plan *plan, size_t *n)
+{
+    const struct rq_slice first = msg->properties;
+    plan->separator = first.n > 0 && msg->more_properties.n > 0 &&
+                      first.p[first.n - 1] != RQ_PROP_VALUE_END;
+    *n = first.n + msg->more_properties.n + plan->separator;
+}
+
+enum rq_put_status rq_record_plan(const struct rq_store_options *options,
+                                  const struct rq_msg *msg, struct rq_record_plan *plan,
+                                  char reason[RQ_PUT_REASON_MAX])
+{
+    bool v2 = msg->topic.n > RQ_RECORD_TOPIC_MAX_V1;
+    enum rq_put_status st = check_topic_and_body(options, msg, v2, reason);
+    if (st != RQ_PUT_OK) {
+        return st;
+    }
+    size_t properties;
+    plan_properties(msg, plan, &properties);
+    if (properties > RQ_MSG_PROPERTIES_MAX) {
+        return refuse(reason, RQ_PUT_PROPERTIES_SIZE_EXCEEDED, "properties too large", properties,
+                      RQ_MSG_PROPERTIES_MAX);
+    }
+    plan->magic = v2 ? RQ_RECORD_MAGIC_V2 : RQ_RECORD_MAGIC_V1;
+    plan->sys_flag = msg->sys_flag & ~(RQ_SYS_BORN_HOST_V6 | RQ_SYS_STORE_HOST_V6);
+    plan->sys_flag |= msg->born_host.len == 16 ? RQ_SYS_BORN_HOST_V6 : 0;
+    plan->sys_flag |= msg->store_host.len == 16 ? RQ_SYS_STORE_HOST_V6 : 0;
+    size_t size = RQ_MSG_SIZE_MIN + v2 + host_bytes(&msg->born_host) +
+                  host_bytes(&msg->store_host) - 2 * HOST_V4_BYTES + msg->body.n + msg->topic.n +
+                  properties;
+    size_t limit = (size_t)options->max_message_size + RQ_RECORD_EXTRA_BYTES;
+    if (size > limit) {
+        return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "message too large", size, limit);
+    }
+    plan->size = (uint32_t)size;
+    plan->properties_size = (uint32_t)properties;
+    plan->body_crc = rq_crc32(0, msg->body.p, msg->body.n) & BODY_CRC_MASK;
+    return RQ_PUT_OK;
+}
+
+static char *put32(char *p, uint32_t v)
+{
+    rq_store_be32(p, v);
+    return p + 4;
+}
+
+static char *put64(char *p, int64_t v)
+{
+    rq_store_be64(p, (uint64_t)v);
+    return p + 8;
+}
+
+static char *put_bytes(char *p, struct rq_slice bytes)
+{
+    if (bytes.n > 0) {
+        memcpy(p, bytes.p, bytes.n);
+    }
+    return p + bytes.n;
+}
+
+static char *put_host(char *p, const struct rq_host *host)
+{
+    size_t n = host->len == 16 ? 16 : 4;
+    memcpy(p, host->addr, n);
+    return put32(p + n, (uint32_t)host->port);
+}
+
+static char *put_topic(char *p, struct rq_slice topic, bool v2)
+{
+    if (v2) {
+        rq_store_be16(p, (uint16_t)topic.n);
+        p += 2;
+    } else {
+        *p++ = (char)topic.n;
+    }
+    return put_bytes(p, topic);
+}
+
+void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_plan *plan,
+                     int64_t queue_offset, int64_t commit_log_offset, int64_t store_timestamp)
+{
+    char *p = put32(to, plan->size);
+    p = put32(p, plan->magic);
+    p = put32(p, plan->body_crc);
+    p = put32(p, (uint32_t)msg->queue_id);
+    p = put32(p, (uint32_t)msg->flag);
+    p = put64(p, queue_offset);
+    p = put64(p, commit_log_offset);
+    p = put32(p, (uint32_t)plan->sys_flag);
+    p = put64(p, msg->born_timestamp_ms);
+    p = put_host(p, &msg->born_host);
+    p = put64(p, store_timestamp);
+    p = put_host(p, &msg->store_host);
+    p = put32(p, (uint32_t)msg->reconsume_times);
+    p = put64(p, msg->prepared_transaction_offset);
+    p = put32(p, (uint32_t)msg->body.n);
+    p = put_bytes(p, msg->body);
+    p = put_topic(p, msg->topic, plan->magic == RQ_RECORD_MAGIC_V2);
+    rq_store_be16(p, (uint16_t)plan->properties_size);
+    p = put_bytes(p + 2, msg->properties);
+    if (plan->separator) {
+        *p++ = RQ_PROP_VALUE_END;
+    }
+    put_bytes(p, msg->more_properties);
+}
+
+void rq_record_write_blank(char *to, uint32_t n)
+{
+    put32(put32(to, n), RQ_RECORD_MAGIC_BLANK);
+}
+
+int64_t rq_record_store_timestamp(const char *p)
+{
+    bool v6 = rq_load_be32(p + RQ_MSG_AT_SYS_FLAG) & RQ_SYS_BORN_HOST_V6;
+    return (int64_t)rq_load_be64(p + RQ_MSG_AT_BORN_HOST + (v6 ? HOST_V6_BYTES : HOST_V4_BYTES));
+}
+
+/* The fields between magic and body. */
+static uint32_t read_fixed(struct rq_cursor *c, struct rq_record *out)
+{
+    uint32_t crc = rq_cursor_be32(c);
+    out->queue_id = (int32_t)rq_cursor_be32(c);
+    rq_cursor_take(c, 4); /* flag */
+    out->queue_offset = (int64_t)rq_cursor_be64(c);
+    out->commit_log_offset = (int64_t)rq_cursor_be64(c);
+    out->sys_flag = (int32_t)rq_cursor_be32(c);
+    rq_cursor_take(c, 8); /* born time */
+    rq_cursor_take(c, out->sys_flag & RQ_SYS_BORN_HOST_V6 ? HOST_V6_BYTES : HOST_V4_BYTES);
+    out->store_timestamp = (int64_t)rq_cursor_be64(c);
+    rq_cursor_take(c, out->sys_flag & RQ_SYS_STORE_HOST_V6 ? HOST_V6_BYTES : HOST_V4_BYTES);
+    rq_cursor_take(c, 4); /* reconsume times */
+    out->prepared_transaction_offset = (int64_t)rq_cursor_be64(c);
+    return crc;
+}
+
+enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
+                                   struct rq_record *out)
+{
+    if (left < RQ_RECORD_BLANK_BYTES) {
+        return RQ_RECORD_BAD;
+    }
+    out->size = rq_load_be32(p);
+    uint32_t magic = rq_load_be32(p + RQ_MSG_AT_MAGIC);
+    if (out->size > left || out->size < RQ_RECORD_BLANK_BYTES) {
+        return RQ_RECORD_BAD;
+    }
+    if (magic != RQ_RECORD_MAGIC_V1 && magic != RQ_RECORD_MAGIC_V2) {
+        return magic == RQ_RECORD_MAGIC_BLANK ? RQ_RECORD_BLANK : RQ_RECORD_BAD;
+    }
+    struct rq_cursor c = rq_cursor(p + RQ_RECORD_BLANK_BYTES, out->size - RQ_RECORD_BLANK_BYTES);
+    uint32_t crc = read_fixed(&c, out);
+    out->body = rq_cursor_slice(&c, rq_cursor_be32(&c));
+    size_t topic_size = magic == RQ_RECORD_MAGIC_V2 ? rq_cursor_be16(&c) : rq_cursor_u8(&c);
+    out->topic = rq_cursor_slice(&c, topic_size);
+    out->properties = rq_cursor_slice(&c, rq_cursor_be16(&c));
+    if (!rq_cursor_ok(&c) || rq_cursor_left(&c) > 0 || out->queue_id < 0 || topic_size == 0) {
+        return RQ_RECORD_BAD;
+    }
+    if (check_crc && (rq_crc32(0, out->body.p, out->body.n) & BODY_CRC_MASK) != crc) {
+        return RQ_RECORD_BAD;
+    }
+    return RQ_RECORD_GOOD;
+}
+
+static void note_property(struct rq_slice name, struct rq_slice value,
+                          struct rq_record_properties *out)
+{
+    if (rq_slice_eq(name, rq_slice("TAGS", 4))) {
+        out->tags = value;
+    } else if (rq_slice_eq(name, rq_slice("KEYS", 4))) {
+        out->keys = value;
+    } else if (rq_slice_eq(name, rq_slice("DELAY", 5))) {
+        out->delay = value;
+    } else if (rq_slice_eq(name, rq_slice("UNIQ_KEY", 8))) {
+        out->unique_key = value;
+    }
+}
+
+void rq_record_properties(struct rq_slice properties, struct rq_record_properties *out)
+{
+    *out = (struct rq_record_properties){0};
+    const char *p = properties.p;
+    const char *end = p + properties.n;
+    while (p < end) {
+        const char *stop = memchr(p, RQ_PROP_VALUE_END, (size_t)(end - p));
+        stop = stop ? stop : end;
+        const char *split = memchr(p, RQ_PROP_NAME_END, (size_t)(stop - p));
+        if (split && split > p && split + 1 < stop) {
+            note_property(rq_slice(p, (size_t)(split - p)),
+                          rq_slice(split + 1, (size_t)(stop - split - 1)), out);
+        }
+        p = stop < end ? stop + 1 : end;
+    }
+}
+
+bool rq_record_next_key(struct rq_slice *keys, struct rq_slice *out)
+{
+    while (keys->n > 0 && *keys->p == ' ') {
+        keys->p++;
+        keys->n--;
+    }
+    if (keys->n == 0) {
+        return false;
+    }
+    const char *blank = memchr(keys->p, ' ', keys->n);
+    size_t n = blank ? (size_t)(blank - keys->p) : keys->n;
+    *out = rq_slice(keys->p, n);
+    keys->p += n;
+    keys->n -= n;
+    return true;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * One record of the commit log: planned outside the append lock (sizes, CRC), written inside it, and checked when it is read
+ * back. Pure functions over bytes. Counterparts: MessageExtEncoder, CommitLog.checkMessageAndReturnSize.
+ */
+#ifndef RQ_STORE_RECORD_H
+#define RQ_STORE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "store/store.h"
+#include "wire/message.h"
+
+#define RQ_RECORD_MAGIC_V1    ((uint32_t)RQ_MSG_MAGIC_V1)
+#define RQ_RECORD_MAGIC_V2    ((uint32_t)RQ_MSG_MAGIC_V2)
+#define RQ_RECORD_MAGIC_BLANK ((uint32_t)RQ_MSG_MAGIC_BLANK)
+
+#define RQ_RECORD_BLANK_BYTES   8     /* size and magic of the filler behind the last record of a file */
+#define RQ_RECORD_TOPIC_MAX_V1  RQ_MSG_TOPIC_MAX_V1
+#define RQ_RECORD_TOPIC_MAX     255
+#define RQ_RECORD_EXTRA_BYTES   65536 /* a record may be this much larger than maxMessageSize */
+
+/* What is known of a record before it has its place. */
+struct rq_record_plan {
+    uint32_t magic;
+    uint32_t size;
+    uint32_t body_crc;
+    int32_t sys_flag;
+    uint32_t properties_size;
+    bool separator; /* a 0x02 goes between properties and more_properties */
+};
+
+/* Checks the limits of one message. On another status than RQ_PUT_OK, reason says why. */
+enum rq_put_status rq_record_plan(const struct rq_store_options *options,
+                                  const struct rq_msg *msg, struct rq_record_plan *plan,
+                                  char reason[RQ_PUT_REASON_MAX]);
+
+/* Writes plan->size bytes. */
+void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_plan *plan,
+                     int64_t queue_offset, int64_t commit_log_offset, int64_t store_timestamp);
+
+/* The filler of a file's tail: n bytes remain, of which eight are written. */
+void rq_record_write_blank(char *to, uint32_t n);
+
+/* A checked record; slices point into it. */
+struct rq_record {
+    uint32_t size;
+    int32_t queue_id;
+    int32_t sys_flag;
+    int64_t queue_offset;
+    int64_t commit_log_offset;
+    int64_t store_timestamp;
+    int64_t prepared_transaction_offset;
+    struct rq_slice body;
+    struct rq_slice topic;
+    struct rq_slice properties;
+};
+
+enum rq_record_kind { RQ_RECORD_GOOD, RQ_RECORD_BLANK, RQ_RECORD_BAD };
+
+/* Reads the record that begins at p, of which left bytes are there. check_crc also checks the body. A blank has its size set. */
+enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
+                                   struct rq_record *out);
+
+/* Properties that the store itself looks at; p NULL when absent. The last one of a name counts, as for Java. */
+struct rq_record_properties {
+    struct rq_slice tags;
+    struct rq_slice keys;
+    struct rq_slice unique_key;
+    struct rq_slice delay;
+};
+void rq_record_properties(struct rq_slice properties, struct rq_record_properties *out);
+
+/* The next blank-separated token of keys; false at the end. */
+bool rq_record_next_key(struct rq_slice *keys, struct rq_slice *out);
+
+/* Store time of the record at p, without any check but its place. */
+int64_t rq_record_store_timestamp(const char *p);
+
+#endif
