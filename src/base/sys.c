@@ -152,7 +152,8 @@ int rq_sys_fallocate(int fd, off_t size)
         rc = fallocate(fd, 0, 0, size);
     } while (rc < 0 && errno == EINTR);
     if (rc < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
-        return rq_sys_ftruncate(fd, size);
+        struct stat info;
+        return fstat(fd, &info) == 0 && info.st_size >= size ? 0 : rq_sys_ftruncate(fd, size);
     }
     return rc;
 }
