@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* JSON bodies that Java wrote: each is parsed, written again, and must mean the same; each is cut at every byte. */
+#include "wire/bodies.h"
+
+#include "vectors.h"
+#include "wire/heartbeat.h"
+
+Suite *bodies_suite(void);
+
+/* Parses text with the parser of its class and writes it again; RMQ_ERR_UNSUPPORTED for a class without one. */
+static rmq_status rewrite(const char *class_name, const char *name, struct rq_slice text, struct rq_buf *out)
+{
+    rmq_status st = RMQ_ERR_UNSUPPORTED;
+    if (strcmp(class_name, "HeartbeatData") == 0) {
+        struct rq_heartbeat body;
+        st = rq_heartbeat_parse(text, &body, NULL);
+        if (!st) {
+            rq_heartbeat_write(&body, out);
+            rq_heartbeat_clear(&body);
+        }
+    } else if (strcmp(class_name, "LockBatchRequestBody") == 0 || strcmp(class_name, "UnlockBatchRequestBody") == 0) {
+        struct rq_lock_body body;
+        st = rq_lock_body_parse(text, &body, NULL);
+        if (!st) {
+            rq_lock_body_write(&body, out);
+            rq_lock_body_clear(&body);
+        }
+    } else if (strcmp(class_name, "LockBatchResponseBody") == 0) {
+        struct rq_lock_body body;
+        st = rq_lock_answer_parse(text, &body, NULL);
+        if (!st) {
+            rq_lock_answer_write(body.queues, body.queue_count, out);
+            rq_lock_body_clear(&body);
+        }
+    } else if (strcmp(class_name, "OffsetSerializeWrapper") == 0 || strcmp(class_name, "ResetOffsetBody") == 0) {
+        struct rq_queue_table body;
+        st = rq_queue_table_parse(text, RQ_QUEUE_TABLE_OFFSETS, &body, NULL);
+        if (!st) {
+            rq_queue_table_write(&body, RQ_QUEUE_TABLE_OFFSETS, out);
+            rq_queue_table_clear(&body);
+        }
+    } else if (strcmp(class_name, "GetConsumerListByGroupResponseBody") == 0) {
+        struct rq_names body;
+        st = rq_names_parse(text, RQ_LIST_CONSUMER_IDS, &body, NULL);
+        if (!st) {
+            rq_names_write(body.items, body.count, RQ_LIST_CONSUMER_IDS, out);
+            rq_names_clear(&body);
+        }
+    } else if (strcmp(class_name, "ConsumeMessageDirectlyResult") == 0) {
+        struct rq_consume_directly body;
+        st = rq_consume_directly_parse(text, &body, NULL);
+        if (!st) {
+            rq_consume_directly_write(&body, out);
+            rq_consume_directly_clear(&body);
+        }
+    } else if (strcmp(class_name, "ConsumerConnection") == 0 || strcmp(class_name, "ProducerConnection") == 0) {
+        struct rq_connections body;
+        st = rq_connections_parse(text, &body, NULL);
+        if (!st) {
+            rq_connections_write(&body, out);
+            rq_connections_clear(&body);
+        }
+    } else if (strcmp(class_name, "TopicRouteData") == 0) {
+        struct rq_route_data body;
+        st = rq_route_data_parse(text, &body, NULL);
+        if (!st) {
+            rq_route_data_write(&body, out);
+            rq_route_data_clear(&body);
+        }
+    } else if (strcmp(class_name, "ClusterInfo") == 0) {
+        struct rq_cluster_info body;
+        st = rq_cluster_info_parse(text, &body, NULL);
+        if (!st) {
+            rq_cluster_info_write(&body, out);
+            rq_cluster_info_clear(&body);
+        }
+    } else if (strcmp(class_name, "TopicConfigSerializeWrapper") == 0) {
+        struct rq_topic_table body;
+        st = rq_topic_table_parse(text, &body, NULL);
+        if (!st) {
+            rq_topic_table_write(&body, out);
+            rq_topic_table_clear(&body);
+        }
+    } else if (strcmp(class_name, "RegisterBrokerBody") == 0 && strstr(name, "compress") == NULL) {
+        struct rq_topic_table body;
+        st = rq_register_body_parse(text, false, 479, 1 << 20, &body, NULL);
+        if (!st) {
+            rq_register_body_write(&body, out);
+            rq_topic_table_clear(&body);
+        }
+    }
+    return st;
+}
+
+/* Members that a writer of ours leaves out or adds without a change of meaning. */
+static void drop_members(cJSON *json)
+{
+    static const char *const names[] = {"filterServerTable", "mappingDataVersion", "topicQueueMappingDetailMap",
+                                        "topicQueueMappingInfoMap", "topicQueueMappingByBroker"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        cJSON_DeleteItemFromObjectCaseSensitive(json, names[i]);
+        cJSON_DeleteItemFromObjectCaseSensitive(
+            cJSON_GetObjectItemCaseSensitive(json, "topicConfigSerializeWrapper"), names[i]);
+    }
+}
+
+static cJSON *canonical(struct rq_slice text)
+{
+    cJSON *json = NULL;
+    rmq_error *err = NULL;
+    ck_assert_msg(rq_json_parse(text, &json, &err) == RMQ_OK, "%s", rmq_error_message(err));
+    drop_members(json);
+    return json;
+}
+
+static int check_file(const char *file)
+{
+    cJSON *json = vectors_read(file);
+    int checked = 0;
+    for (const cJSON *item = rq_json_get(json, "cases")->child; item; item = item->next) {
+        const char *name = rq_json_str(item, "name", "");
+        const char *class_name = rq_json_str(item, "class", "");
+        size_t n = 0;
+        char *text = vectors_hex(item, "hex", &n);
+        struct rq_buf out;
+        rq_buf_init(&out, 0);
+        rmq_status st = rewrite(class_name, name, rq_slice(text, n), &out);
+        if (st != RMQ_ERR_UNSUPPORTED) {
+            ck_assert_msg(st == RMQ_OK, "%s: %s", name, rmq_status_name(st));
+            cJSON *want = canonical(rq_slice(text, n));
+            cJSON *got = canonical(rq_slice(out.data, out.len));
+            ck_assert_msg(cJSON_Compare(want, got, true), "%s: wrote %s", name, rq_buf_cstr(&out));
+            rq_json_free(want);
+            rq_json_free(got);
+            checked++;
+            for (size_t cut = 0; cut < n; cut++) {
+                struct rq_buf nothing;
+                rq_buf_init(&nothing, 0);
+                char *exact = malloc(cut ? cut : 1);
+                memcpy(exact, text, cut);
+                ck_assert_int_ne(rewrite(class_name, name, rq_slice(exact, cut), &nothing), RMQ_OK);
+                free(exact);
+                rq_buf_free(&nothing);
+            }
+        }
+        rq_buf_free(&out);
+        free(text);
+    }
+    rq_json_free(json);
+    return checked;
+}
+
+START_TEST(heartbeats_locks_offsets_and_lists_mean_the_same_when_written_again)
+{
+    ck_assert_int_ge(check_file("heartbeat.json"), 14);
+}
+END_TEST
+
+START_TEST(routes_clusters_and_topics_mean_the_same_when_written_again)
+{
+    ck_assert_int_ge(check_file("route.json"), 7);
+}
+END_TEST
+
+START_TEST(a_compressed_registration_reads_back)
+{
+    struct rq_topic_config topics[2] = {{.name = "A", .read_queue_nums = 4, .write_queue_nums = 8, .perm = 6},
+                                        {.name = "\xE4\xB8\xBB", .read_queue_nums = 1, .write_queue_nums = 2, .perm = 7,
+                                         .multi_tag = true}};
+    struct rq_topic_table table = {.topics = topics, .count = 2, .version = {.timestamp_ms = 5, .counter = 7}};
+    struct rq_buf out;
+    rq_buf_init(&out, 0);
+    ck_assert_int_eq(rq_register_body_write_compressed(&table, &out, NULL), RMQ_OK);
+    struct rq_topic_table back;
+    ck_assert_int_eq(rq_register_body_parse(rq_slice(out.data, out.len), true, 479, 1 << 20, &back, NULL), RMQ_OK);
+    ck_assert_uint_eq(back.count, 2);
+    ck_assert_str_eq(back.topics[0].name, "A");
+    ck_assert_int_eq(back.topics[0].write_queue_nums, 8);
+    ck_assert_str_eq(back.topics[1].name, "\xE4\xB8\xBB");
+    ck_assert(back.topics[1].multi_tag);
+    ck_assert(back.version.counter == 7 && back.version.timestamp_ms == 5);
+    rq_topic_table_clear(&back);
+    for (size_t cut = 0; cut < out.len; cut++) {
+        ck_assert_int_ne(rq_register_body_parse(rq_slice(out.data, cut), true, 479, 1 << 20, &back, NULL), RMQ_OK);
+    }
+    ck_assert_int_eq(rq_register_body_parse(rq_slice(out.data, out.len), true, 479, 8, &back, NULL),
+                     RMQ_ERR_TOO_LARGE);
+    rq_buf_free(&out);
+}
+END_TEST
+
+Suite *bodies_suite(void)
+{
+    Suite *suite = suite_create("bodies");
+    TCase *tc = tcase_create("bodies");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, heartbeats_locks_offsets_and_lists_mean_the_same_when_written_again);
+    tcase_add_test(tc, routes_clusters_and_topics_mean_the_same_when_written_again);
+    tcase_add_test(tc, a_compressed_registration_reads_back);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
