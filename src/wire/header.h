@@ -79,8 +79,8 @@ static inline bool rq_header_is_oneway(const struct rq_header *header)
     return (header->flag & RQ_FLAG_ONEWAY) != 0;
 }
 
-/* Scans n bytes of a header. On RMQ_OK the slices point into p, JSON strings unescaped in place. A later duplicate of an extField wins: it
- * replaces the earlier one. Errors: RMQ_ERR_PROTOCOL. The bytes may be changed after an error, too. */
+/* Scans n bytes of a header. On RMQ_OK the slices point into p, JSON strings unescaped in place. Duplicates stay in ext: the later one
+ * counts. Errors: RMQ_ERR_PROTOCOL. The bytes may be changed after an error, too. */
 rmq_status rq_header_decode(enum rq_serialize serialize, char *p, size_t n, struct rq_header *out,
                             rmq_error **err);
 
