@@ -66,7 +66,7 @@ bool rq_route_equal(const struct rq_route *a, const struct rq_route *b);
 const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route, struct rq_slice name);
 
 /* Address of a broker id; NULL when there is none. */
-const char *rq_route_broker_addr(const struct rq_route_broker *broker, int64_t id);
+const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id);
 
 /* From the JSON of a GET_ROUTEINFO_BY_TOPIC answer. default_queues > 0: the answer is TBW102's and the topic gets min(default_queues,
  * read queues) queues of each broker. health gives the record of a broker name (NULL when out of memory). */

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Option tables (see the header). The names are the Java client's; docs/options.md is made from these rows.
+ */
+#include "client/options.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/err.h"
+#include "wire/names.h"
+
+#define PRODUCER(field) offsetof(rmq_producer_options, field)
+#define CONSUMER(field) offsetof(rmq_consumer_options, field)
+
+/* Numbers are written out, since the range is shown as text, too. */
+#define NUMBER32(name, offset, def, least, most, help)                                             \
+    {name, RQ_OPT_I32, offset, def, least, most, #least " … " #most, help}
+#define NUMBER64(name, offset, def, least, most, help)                                             \
+    {name, RQ_OPT_I64, offset, def, least, most, #least " … " #most, help}
+#define BOOLEAN(name, offset, def, help) {name, RQ_OPT_BOOL, offset, def, 0, 1, "true|false", help}
+
+#define NAMESRV_HELP                                                                               \
+    "Name servers as \"host:port;host:port\"; IPv6 as \"[::1]:9876\". Without it $NAMESRV_ADDR. "  \
+    "Addresses of the form http://host:port are not supported."
+#define INSTANCE_HELP                                                                              \
+    "Name of the client instance. DEFAULT becomes <pid>#<nanoseconds>, so that every handle has an "  \
+    "instance of its own."
+#define CLIENT_IP_HELP                                                                             \
+    "Address in the client id; without it the local address from which the name server is reached."
+#define POLL_HELP "Interval in ms of route refreshes."
+#define HEARTBEAT_HELP "Interval in ms of heartbeats to brokers; they also go out at once on every change."
+#define SERIALIZE_HELP "Form of request headers: JSON, or ROCKETMQ (compact binary)."
+
+static const struct rq_option producer_options[] = {
+    {"producerGroup", RQ_OPT_STRING, PRODUCER(producer_group), NULL, 0, 0,
+     "1 to 255 of A-Z a-z 0-9 % | _ -", "Group of the producer. Required."},
+    {"namesrvAddr", RQ_OPT_STRING, PRODUCER(namesrv_addr), NULL, 0, 0, "host:port;host:port",
+     NAMESRV_HELP},
+    {"instanceName", RQ_OPT_STRING, PRODUCER(instance_name), "DEFAULT", 0, 0, NULL, INSTANCE_HELP},
+    {"clientIP", RQ_OPT_STRING, PRODUCER(client_ip), NULL, 0, 0, NULL, CLIENT_IP_HELP},
+    {"unitName", RQ_OPT_STRING, PRODUCER(unit_name), NULL, 0, 0, NULL,
+     "Appended to the client id as @<unitName>."},
+    {"createTopicKey", RQ_OPT_STRING, PRODUCER(create_topic_key), "TBW102", 0, 0, NULL,
+     "Template topic after which a broker creates a topic that does not exist."},
+    NUMBER32("defaultTopicQueueNums", PRODUCER(default_topic_queue_nums), "4", 1, 65535,
+             "Queues per broker of a topic that a send creates."),
+    NUMBER64("sendMsgTimeout", PRODUCER(send_msg_timeout_ms), "3000", 1, 86400000,
+             "Deadline in ms of a send, for all its attempts together."),
+    NUMBER64("sendMsgMaxTimeoutPerRequest", PRODUCER(send_msg_max_timeout_per_request_ms), "-1", -1, 86400000,
+             "Most ms that an attempt but the last may take; -1: an equal share of what is left, while another broker could take the message."),
+    NUMBER32("retryTimesWhenSendFailed", PRODUCER(retry_times_when_send_failed), "2", 0, 1000,
+             "Attempts after the first of a blocking send."),
+    NUMBER32("retryTimesWhenSendAsyncFailed", PRODUCER(retry_times_when_send_async_failed), "2", 0, 1000,
+             "Attempts after the first of an asynchronous send."),
+    BOOLEAN("retryAnotherBrokerWhenNotStoreOK", PRODUCER(retry_another_broker_when_not_store_ok), "false",
+            "Whether a blocking send goes to another broker when the answer is a flush or slave time-out."),
+    NUMBER32("compressMsgBodyOverHowmuch", PRODUCER(compress_msg_body_over_howmuch), "4096", 0, 2147483647,
+             "Bodies of this many bytes or more are compressed; batches never."),
+    {"compressType", RQ_OPT_STRING, PRODUCER(compress_type), "ZLIB", 0, 0, "ZLIB|LZ4|ZSTD|NONE",
+     "How bodies are compressed. 4.9.3 and older consumers read only ZLIB."},
+    NUMBER32("compressLevel", PRODUCER(compress_level), "5", 0, 22,
+             "Level of ZLIB (0 to 9) and ZSTD (0 to 22)."),
+    NUMBER32("maxMessageSize", PRODUCER(max_message_size), "4194304", 1, 16777216,
+             "Most bytes of a body, before compression. The broker has a limit of its own."),
+    NUMBER32("backPressureForAsyncSendNum", PRODUCER(max_async_in_flight), "10000", 1, 10000000,
+             "Asynchronous sends that may be under way."),
+    NUMBER64("backPressureForAsyncSendSize", PRODUCER(max_async_in_flight_bytes), "104857600", 1024, 1099511627776,
+             "Bytes of bodies of asynchronous sends that may be under way."),
+    BOOLEAN("backPressureWait", PRODUCER(async_wait_when_full), "true",
+            "Whether an asynchronous send waits, up to sendMsgTimeout, while the window is full; else RMQ_ERR_BUSY."),
+    NUMBER64("pollNameServerInterval", PRODUCER(poll_name_server_interval_ms), "30000", 100, 86400000,
+             POLL_HELP),
+    NUMBER64("heartbeatBrokerInterval", PRODUCER(heartbeat_broker_interval_ms), "30000", 100, 86400000,
+             HEARTBEAT_HELP),
+    BOOLEAN("sendLatencyFaultEnable", PRODUCER(send_latency_fault_enable), "true",
+            "Whether brokers that were slow or dead are avoided for a while."),
+    {"serializeType", RQ_OPT_STRING, PRODUCER(serialize_type), "JSON", 0, 0, "JSON|ROCKETMQ",
+     SERIALIZE_HELP},
+};
+
+static const struct rq_option consumer_options[] = {
+    {"consumerGroup", RQ_OPT_STRING, CONSUMER(consumer_group), NULL, 0, 0,
+     "1 to 255 of A-Z a-z 0-9 % | _ -", "Group of the consumer. Required."},
+    {"namesrvAddr", RQ_OPT_STRING, CONSUMER(namesrv_addr), NULL, 0, 0, "host:port;host:port",
+     NAMESRV_HELP},
+    {"instanceName", RQ_OPT_STRING, CONSUMER(instance_name), "DEFAULT", 0, 0, NULL, INSTANCE_HELP},
+    {"clientIP", RQ_OPT_STRING, CONSUMER(client_ip), NULL, 0, 0, NULL, CLIENT_IP_HELP},
+    {"unitName", RQ_OPT_STRING, CONSUMER(unit_name), NULL, 0, 0, NULL,
+     "Appended to the client id as @<unitName>."},
+    {"allocateMessageQueueStrategy", RQ_OPT_STRING, CONSUMER(allocate_strategy), "AVG", 0, 0,
+     "AVG|AVG_BY_CIRCLE|CONSISTENT_HASH",
+     "How the members of a group share the queues; the same in all members."},
+    {"consumeFromWhere", RQ_OPT_ENUM, CONSUMER(consume_from_where), "CONSUME_FROM_LAST_OFFSET", 0, 0,
+     "CONSUME_FROM_LAST_OFFSET|CONSUME_FROM_FIRST_OFFSET|CONSUME_FROM_TIMESTAMP",
+     "Where a group begins that has no offset for a queue yet."},
+    NUMBER64("consumeTimestamp", CONSUMER(consume_timestamp_ms), "0", 0, 9223372036854775807,
+             "For CONSUME_FROM_TIMESTAMP: ms since 1970; 0 = half an hour before the start."),
+    NUMBER32("consumeThreadNums", CONSUMER(consume_thread_nums), "20", 1, 1000,
+             "Threads that run the listener."),
+    NUMBER32("consumeMessageBatchMaxSize", CONSUMER(consume_message_batch_max_size), "1", 1, 1024,
+             "Most messages of one listener call or poll."),
+    NUMBER32("pullBatchSize", CONSUMER(pull_batch_size), "32", 1, 1024,
+             "Most messages of one pull; a broker gives 32 at most unless configured otherwise."),
+    NUMBER64("pullInterval", CONSUMER(pull_interval_ms), "0", 0, 65535,
+             "Pause in ms between two pulls of a queue."),
+    NUMBER32("pullThresholdForQueue", CONSUMER(pull_threshold_for_queue), "1000", 1, 65535,
+             "Messages of a queue that are kept before pulling pauses."),
+    NUMBER32("pullThresholdSizeForQueue", CONSUMER(pull_threshold_size_for_queue), "100", 1, 1024,
+             "MiB of a queue that are kept before pulling pauses."),
+    NUMBER32("pullThresholdForTopic", CONSUMER(pull_threshold_for_topic), "-1", -1, 6553500,
+             "Messages of a topic that are kept, shared by its queues; -1 = off."),
+    NUMBER32("pullThresholdSizeForTopic", CONSUMER(pull_threshold_size_for_topic), "-1", -1, 102400,
+             "MiB of a topic that are kept, shared by its queues; -1 = off."),
+    NUMBER64("maxCacheBytes", CONSUMER(max_cache_bytes), "268435456", 65536, 1099511627776,
+             "Bytes that all queues of the consumer may keep, bodies counted after decompression."),
+    NUMBER32("consumeConcurrentlyMaxSpan", CONSUMER(consume_concurrently_max_span), "2000", 1, 65535,
+             "Offsets between the first and the last kept message of a queue before pulling pauses."),
+    NUMBER32("maxReconsumeTimes", CONSUMER(max_reconsume_times), "-1", -1, 2147483647,
+             "Deliveries again before a message goes to the dead-letter queue; -1 = 16."),
+    NUMBER64("consumeTimeout", CONSUMER(consume_timeout_ms), "900000", 1000, 31536000000,
+             "ms after which a message that a listener still holds is sent back."),
+    NUMBER64("persistConsumerOffsetInterval", CONSUMER(persist_consumer_offset_interval_ms), "5000", 100, 86400000,
+             "Interval in ms at which offsets are stored."),
+    NUMBER64("pollNameServerInterval", CONSUMER(poll_name_server_interval_ms), "30000", 100, 86400000,
+             POLL_HELP),
+    NUMBER64("heartbeatBrokerInterval", CONSUMER(heartbeat_broker_interval_ms), "30000", 100, 86400000,
+             HEARTBEAT_HELP),
+    NUMBER64("rebalanceInterval", CONSUMER(rebalance_interval_ms), "20000", 100, 86400000,
+             "Interval in ms at which the shares are computed again; also done at once on every change."),
+    NUMBER64("brokerSuspendMaxTimeMillis", CONSUMER(broker_suspend_max_time_ms), "15000", 0, 86400000,
+             "ms for which a broker parks a pull that finds nothing."),
+    NUMBER32("maxMessageSize", CONSUMER(max_message_size), "16777216", 1, 1073741824,
+             "Most bytes that one body may expand to."),
+    {"serializeType", RQ_OPT_STRING, CONSUMER(serialize_type), "JSON", 0, 0, "JSON|ROCKETMQ",
+     SERIALIZE_HELP},
+};
+
+const struct rq_table rq_producer_table = {
+    .object = "producer",
+    .options = producer_options,
+    .count = sizeof producer_options / sizeof producer_options[0],
+    .struct_size = sizeof(rmq_producer_options),
+};
+
+const struct rq_table rq_consumer_table = {
+    .object = "consumer",
+    .options = consumer_options,
+    .count = sizeof consumer_options / sizeof consumer_options[0],
+    .struct_size = sizeof(rmq_consumer_options),
+};
+
+/* Enums of the options structs are read and written by the table as 32-bit numbers. */
+_Static_assert(sizeof(rmq_consume_from_where) == sizeof(int32_t), "enum options have 32 bits");
+
+static void copy_prefix(void *to, const void *from, size_t size, size_t max)
+{
+    memcpy(to, from, size < max ? size : max);
+}
+
+void rmq_producer_options_init(rmq_producer_options *options, size_t size)
+{
+    if (!options || size < sizeof options->struct_size) {
+        return;
+    }
+    rmq_producer_options all = {.struct_size = size};
+    rq_table_defaults(&rq_producer_table, &all);
+    memset(options, 0, size);
+    copy_prefix(options, &all, size, sizeof all);
+}
+
+void rmq_consumer_options_init(rmq_consumer_options *options, size_t size)
+{
+    if (!options || size < sizeof options->struct_size) {
+        return;
+    }
+    rmq_consumer_options all = {.struct_size = size};
+    rq_table_defaults(&rq_consumer_table, &all);
+    memset(options, 0, size);
+    copy_prefix(options, &all, size, sizeof all);
+}
+
+bool rq_option_compress(const char *text, enum rq_compress_choice *out)
+{
+    static const char *const names[] = {"NONE", "ZLIB", "LZ4", "ZSTD"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcasecmp(text ? text : "ZLIB", names[i]) == 0) {
+            *out = (enum rq_compress_choice)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rq_option_serialize(const char *text, bool *binary)
+{
+    *binary = text && strcasecmp(text, "ROCKETMQ") == 0;
+    return *binary || !text || strcasecmp(text, "JSON") == 0;
+}
+
+static rmq_status check_serialize(const char *object, const char *text, rmq_error **err)
+{
+    bool binary;
+    if (rq_option_serialize(text, &binary)) {
+        return RMQ_OK;
+    }
+    return rq_error_set(err, RMQ_ERR_INVALID,
+                        "%s option serializeType: \"%s\" is not JSON or ROCKETMQ", object, text);
+}
+
+static rmq_status check_group(const char *object, const char *group, rmq_error **err)
+{
+    if (!group || !*group) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s option %sGroup is required", object, object);
+    }
+    return rq_group_check(rq_slice_str(group), err);
+}
+
+static rmq_status check_producer(const rmq_producer_options *options, rmq_error **err)
+{
+    enum rq_compress_choice choice;
+    rmq_status st = rq_table_check(&rq_producer_table, options, err);
+    if (st == RMQ_OK) {
+        st = check_group("producer", options->producer_group, err);
+    }
+    if (st == RMQ_OK) {
+        st = check_serialize("producer", options->serialize_type, err);
+    }
+    if (st == RMQ_OK && !rq_option_compress(options->compress_type, &choice)) {
+        st = rq_error_set(err, RMQ_ERR_INVALID,
+                          "producer option compressType: \"%s\" is not ZLIB, LZ4, ZSTD or NONE",
+                          options->compress_type);
+    }
+    return st;
+}
+
+rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_producer_options *to,
+                                    rmq_error **err)
+{
+    rmq_producer_options all;
+    rmq_producer_options_init(&all, sizeof all);
+    if (!from || from->struct_size < sizeof from->struct_size) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "producer options were not made by rmq_producer_options_init");
+    }
+    copy_prefix(&all, from, from->struct_size, sizeof all);
+    rmq_status st = check_producer(&all, err);
+    if (st == RMQ_OK && rq_table_copy(&rq_producer_table, to, &all) != RMQ_OK) {
+        st = rq_error_set(err, RMQ_ERR_NOMEM, "producer options");
+    }
+    return st;
+}
+
+rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consumer_options *to,
+                                    rmq_error **err)
+{
+    rmq_consumer_options all;
+    rmq_consumer_options_init(&all, sizeof all);
+    if (!from || from->struct_size < sizeof from->struct_size) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "consumer options were not made by rmq_consumer_options_init");
+    }
+    copy_prefix(&all, from, from->struct_size, sizeof all);
+    rmq_status st = rq_table_check(&rq_consumer_table, &all, err);
+    if (st == RMQ_OK) {
+        st = check_group("consumer", all.consumer_group, err);
+    }
+    if (st == RMQ_OK) {
+        st = check_serialize("consumer", all.serialize_type, err);
+    }
+    if (st == RMQ_OK && rq_table_copy(&rq_consumer_table, to, &all) != RMQ_OK) {
+        st = rq_error_set(err, RMQ_ERR_NOMEM, "consumer options");
+    }
+    return st;
+}
