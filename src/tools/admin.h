@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * What the subcommands that ask servers (topic, cluster, group, message) have in common. Main thread only.
+ */
+#ifndef RQ_TOOLS_ADMIN_H
+#define RQ_TOOLS_ADMIN_H
+
+#include <cjson/cJSON.h>
+
+#include <rmq/admin.h>
+
+#include "tools/tool.h"
+
+#define TOOL_ADMIN_TIMEOUT_MS 5000
+
+struct tool_admin {
+    const char *namesrv, *topic, *group, *output;
+    bool json;
+    rmq_admin *admin;
+};
+
+/* Reads the options, checks that what is needed was given, and connects: TOOL_GO or an exit code. */
+int tool_admin_open(struct tool_admin *a, const struct tool_usage *usage, int argc, char **argv,
+                    bool needs_topic, bool needs_group);
+void tool_admin_close(struct tool_admin *a);
+
+/* Text of a member of a JSON object, "" when there is none. */
+const char *tool_member(const cJSON *object, const char *name);
+
+/* Prints the lines of text as they are, or as a JSON array of strings. */
+void tool_print_lines(const struct tool_admin *a, char *lines);
+
+#endif

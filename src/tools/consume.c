@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * `rmq consume`: receives messages and prints them, a line each. Workers poll the consumer, so that exactly --count messages are taken; the
+ * main thread waits for a signal, the deadline, or the last message, and prints events meanwhile.
+ * Counterpart: mqadmin consumeMessage.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rmq/consumer.h>
+
+#include "tools/text.h"
+#include "tools/tool.h"
+
+#define MOST_THREADS 256
+#define POLL_MS 200
+
+struct consume {
+    const char *namesrv, *topic, *group, *expression, *from, *time, *output, *serialize;
+    int64_t count, timeout_s, threads;
+    bool json, show_events;
+    rmq_consumer *consumer;
+    rmq_events *events;
+    pthread_t workers[MOST_THREADS];
+    int done_fd; /* readable when a worker has something to say to the main thread */
+    pthread_mutex_t lock;
+    int64_t claimed; /* guarded by lock: messages printed or being waited for */
+    int64_t printed; /* guarded by lock */
+    bool stop;       /* guarded by lock */
+    bool broken;     /* guarded by lock: poll failed */
+};
+
+static void add_body(struct tool_text *line, const rmq_message_view *view)
+{
+    size_t size = 0;
+    const void *body = rmq_message_view_body(view, &size);
+    if (tool_is_utf8(body, size)) {
+        tool_json_bytes(line, "body", size > 0 ? body : "", size);
+    } else {
+        tool_json_base64(line, "bodyBase64", body, size);
+    }
+    tool_json_sha1(line, "bodySha1", size > 0 ? body : "", size);
+}
+
+static void add_properties(struct tool_text *line, const rmq_message_view *view)
+{
+    struct tool_text inner = {0};
+    tool_json_open(&inner);
+    for (size_t i = 0; i < rmq_message_view_property_count(view); i++) {
+        const char *name = rmq_message_view_property_name(view, i);
+        const char *value = rmq_message_view_property_value(view, i);
+        tool_text_puts(&inner, i > 0 ? "," : "");
+        tool_json_string(&inner, name, strlen(name));
+        tool_text_puts(&inner, ":");
+        tool_json_string(&inner, value, strlen(value));
+    }
+    tool_json_close(&inner);
+    tool_json_raw(line, "properties", inner.data);
+    tool_text_free(&inner);
+}
+
+static void print_json(const rmq_message_view *view)
+{
+    struct tool_text line = {0};
+    tool_json_open(&line);
+    tool_json_text(&line, "topic", rmq_message_view_topic(view));
+    tool_json_number(&line, "queueId", rmq_message_view_queue_id(view));
+    tool_json_number(&line, "queueOffset", rmq_message_view_queue_offset(view));
+    tool_json_text(&line, "msgId", rmq_message_view_id(view));
+    tool_json_text(&line, "offsetMsgId", rmq_message_view_offset_id(view));
+    tool_json_text(&line, "brokerName", rmq_message_view_broker_name(view));
+    tool_json_text(&line, "tag", rmq_message_view_tag(view));
+    tool_json_text(&line, "keys", rmq_message_view_keys(view));
+    add_properties(&line, view);
+    add_body(&line, view);
+    tool_json_text(&line, "bornHost", rmq_message_view_born_host(view));
+    tool_json_text(&line, "storeHost", rmq_message_view_store_host(view));
+    tool_json_number(&line, "bornTimestamp", rmq_message_view_born_timestamp_ms(view));
+    tool_json_number(&line, "storeTimestamp", rmq_message_view_store_timestamp_ms(view));
+    tool_json_number(&line, "reconsumeTimes", rmq_message_view_reconsume_times(view));
+    tool_json_close(&line);
+    tool_text_flush(&line, stdout);
+    tool_text_free(&line);
+}
+
+static void print_text(const rmq_message_view *view)
+{
+    struct tool_text line = {0};
+    size_t size = 0;
+    const void *body = rmq_message_view_body(view, &size);
+    const char *tag = rmq_message_view_tag(view);
+    const char *keys = rmq_message_view_keys(view);
+    tool_text_format(&line, "%s:%d@%" PRId64, rmq_message_view_broker_name(view),
+                     rmq_message_view_queue_id(view), rmq_message_view_queue_offset(view));
+    tool_text_format(&line, "%s%s", tag[0] != '\0' ? "  tag=" : "", tag);
+    tool_text_format(&line, "%s%s  ", keys[0] != '\0' ? "  keys=" : "", keys);
+    if (tool_is_utf8(body, size)) {
+        tool_text_add(&line, body, size);
+    } else {
+        tool_text_format(&line, "(%zu bytes)", size);
+    }
+    tool_text_flush(&line, stdout);
+    tool_text_free(&line);
+}
+
+/* A worker takes a message only with a claim, so that no more than --count are taken. */
+static bool claim(struct consume *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool go = !c->stop && (c->count < 0 || c->claimed < c->count);
+    c->claimed += go;
+    pthread_mutex_unlock(&c->lock);
+    return go;
+}
+
+static void settle(struct consume *c, int64_t printed, bool broken)
+{
+    pthread_mutex_lock(&c->lock);
+    c->claimed += printed - 1;
+    c->printed += printed;
+    c->broken = c->broken || broken;
+    bool wake = c->broken || c->printed == c->count;
+    pthread_mutex_unlock(&c->lock);
+    if (wake) {
+        uint64_t one = 1;
+        ssize_t n = write(c->done_fd, &one, sizeof one);
+        (void)n;
+    }
+}
+
+static void print_batch(const struct consume *c, const rmq_batch *batch)
+{
+    for (size_t i = 0; i < rmq_batch_count(batch); i++) {
+        if (c->json) {
+            print_json(rmq_batch_at(batch, i));
+        } else {
+            print_text(rmq_batch_at(batch, i));
+        }
+    }
+}
+
+/* One claim: true while there may be more to do. */
+static bool work_once(struct consume *c)
+{
+    rmq_batch *batch = NULL;
+    rmq_error *err = NULL;
+    rmq_status st = rmq_consumer_poll(c->consumer, &batch, POLL_MS, &err);
+    if (st == RMQ_OK) {
+        int64_t n = (int64_t)rmq_batch_count(batch);
+        print_batch(c, batch);
+        rmq_consumer_finish(c->consumer, batch, RMQ_CONSUME_SUCCESS, NULL);
+        rmq_batch_destroy(batch);
+        settle(c, n, false);
+    } else {
+        bool closed = st == RMQ_ERR_CLOSED;
+        settle(c, 0, st != RMQ_ERR_TIMEOUT && !closed);
+        if (st != RMQ_ERR_TIMEOUT && !closed) {
+            tool_fail("receiving", st, err);
+            return false;
+        }
+        rmq_error_destroy(err);
+        return !closed;
+    }
+    return true;
+}
+
+static void *work(void *user)
+{
+    struct consume *c = user;
+    struct timespec pause = {.tv_nsec = 10000000};
+    for (;;) {
+        pthread_mutex_lock(&c->lock);
+        bool over = c->stop || c->broken || (c->count >= 0 && c->printed >= c->count);
+        pthread_mutex_unlock(&c->lock);
+        if (over) {
+            return NULL;
+        }
+        if (!claim(c)) {
+            nanosleep(&pause, NULL); /* another worker holds the last claim and may give it back */
+        } else if (!work_once(c)) {
+            return NULL;
+        }
+    }
+}
+
+/* {"event":"rebalanced","topic":T,"queues":["broker:0",…]} from the assignment "topic broker queueId\n…". */
+static void print_assignment(const struct consume *c)
+{
+    char *assignment = NULL;
+    if (rmq_consumer_assignment(c->consumer, &assignment, NULL) != RMQ_OK) {
+        return;
+    }
+    struct tool_text line = {0};
+    struct tool_text queues = {0};
+    char *rest = NULL;
+    for (char *row = strtok_r(assignment, "\n", &rest); row != NULL; row = strtok_r(NULL, "\n", &rest)) {
+        char *inner = NULL;
+        const char *topic = strtok_r(row, " ", &inner);
+        const char *broker = strtok_r(NULL, " ", &inner);
+        const char *id = strtok_r(NULL, " ", &inner);
+        if (id != NULL && strcmp(topic, c->topic) == 0) {
+            tool_text_format(&queues, "%s\"%s:%s\"", queues.size > 0 ? "," : "", broker, id);
+        }
+    }
+    tool_json_open(&line);
+    tool_json_text(&line, "event", "rebalanced");
+    tool_json_text(&line, "topic", c->topic);
+    tool_text_format(&line, ",\"queues\":[%s]", queues.data != NULL ? queues.data : "");
+    tool_json_close(&line);
+    tool_text_flush(&line, stdout);
+    tool_text_free(&line);
+    tool_text_free(&queues);
+    rmq_string_free(assignment);
+}
+
+static void take_events(const struct consume *c)
+{
+    rmq_event *list[64];
+    bool rebalanced = false;
+    size_t n = rmq_events_take(c->events, list, 64, 0);
+    for (size_t i = 0; i < n; i++) {
+        rebalanced = rebalanced || rmq_event_get_type(list[i]) == RMQ_EVENT_REBALANCED;
+        if (rmq_event_get_type(list[i]) == RMQ_EVENT_ERROR) {
+            fprintf(stderr, "rmq: %s\n", rmq_error_message(rmq_event_error(list[i])));
+        }
+        rmq_event_destroy(list[i]);
+    }
+    if (rebalanced) {
+        print_assignment(c);
+    }
+}
+
+static int outcome(struct consume *c, bool by_signal)
+{
+    pthread_mutex_lock(&c->lock);
+    bool reached = c->count < 0 || c->printed >= c->count;
+    bool broken = c->broken;
+    int64_t printed = c->printed;
+    pthread_mutex_unlock(&c->lock);
+    if (broken) {
+        return TOOL_FAILED;
+    }
+    if (!reached && !by_signal) {
+        fprintf(stderr, "rmq: %lld of %lld messages in %lld s\n", (long long)printed,
+                (long long)c->count, (long long)c->timeout_s);
+        return TOOL_FAILED;
+    }
+    return TOOL_DONE;
+}
+
+/* The main thread until a signal, the deadline, or a word from a worker. */
+static int wait_for_end(struct consume *c, int signals)
+{
+    struct pollfd wait[] = {{.fd = signals, .events = POLLIN},
+                            {.fd = c->done_fd, .events = POLLIN},
+                            {.fd = c->events != NULL ? rmq_events_fd(c->events) : -1, .events = POLLIN}};
+    int64_t end = tool_now_us() + c->timeout_s * 1000000;
+    for (;;) {
+        int64_t left = c->timeout_s > 0 ? (end - tool_now_us() + 999) / 1000 : 3600000;
+        if (left <= 0) {
+            return outcome(c, false);
+        }
+        poll(wait, 3, left < 3600000 ? (int)left : 3600000);
+        if (wait[2].revents != 0) {
+            take_events(c);
+        }
+        if (wait[0].revents != 0 || wait[1].revents != 0) {
+            return outcome(c, wait[0].revents != 0);
+        }
+    }
+}
+
+static void stop_workers(struct consume *c, int64_t started)
+{
+    pthread_mutex_lock(&c->lock);
+    c->stop = true;
+    pthread_mutex_unlock(&c->lock);
+    for (int64_t i = 0; i < started; i++) {
+        pthread_join(c->workers[i], NULL);
+    }
+}
+
+static int run(struct consume *c, int signals)
+{
+    rmq_error *err = NULL;
+    int64_t started = 0;
+    rmq_status st = rmq_consumer_subscribe(c->consumer, c->topic, c->expression, &err);
+    if (st == RMQ_OK) {
+        st = rmq_consumer_start(c->consumer, &err);
+    }
+    if (st != RMQ_OK) {
+        return tool_fail("start", st, err);
+    }
+    while (started < c->threads && pthread_create(&c->workers[started], NULL, work, c) == 0) {
+        started++;
+    }
+    int rc = started > 0 ? wait_for_end(c, signals) : TOOL_FAILED;
+    stop_workers(c, started);
+    st = rmq_consumer_shutdown(c->consumer, 0, &err);
+    if (st != RMQ_OK) {
+        return tool_fail("shutdown", st, err);
+    }
+    return rc;
+}
+
+static int check_options(struct consume *c)
+{
+    if (c->topic == NULL || c->group == NULL) {
+        return tool_wrong("a topic and a group are needed: -t TOPIC -g GROUP");
+    }
+    if (strcmp(c->from, "first") != 0 && strcmp(c->from, "last") != 0 && strcmp(c->from, "timestamp") != 0) {
+        return tool_wrong("--from is first, last or timestamp, not '%s'", c->from);
+    }
+    if (strcmp(c->from, "timestamp") == 0 && c->time == NULL) {
+        return tool_wrong("--from timestamp needs --timestamp");
+    }
+    return tool_output(c->output, &c->json) ? TOOL_GO : TOOL_USAGE;
+}
+
+/* Milliseconds since 1970, or "YYYY-MM-DD HH:MM:SS" in local time, as Java's yyyyMMddHHmmss too; -1 when it is neither. */
+static int64_t read_time(const char *words)
+{
+    struct tm parts = {.tm_isdst = -1};
+    const char *end = strptime(words, strlen(words) == 14 ? "%Y%m%d%H%M%S" : "%Y-%m-%d %H:%M:%S", &parts);
+    if (end != NULL && *end == '\0') {
+        return (int64_t)mktime(&parts) * 1000;
+    }
+    char *rest = NULL;
+    long long ms = strtoll(words, &rest, 10);
+    return rest != words && *rest == '\0' ? ms : -1;
+}
+
+static int make_consumer(struct consume *c)
+{
+    rmq_consumer_options options;
+    rmq_error *err = NULL;
+    rmq_status st = RMQ_OK;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.namesrv_addr = tool_namesrv_addr(c->namesrv);
+    options.consumer_group = c->group;
+    options.consume_from_where = strcmp(c->from, "first") == 0  ? RMQ_CONSUME_FROM_FIRST_OFFSET
+                                 : strcmp(c->from, "last") == 0 ? RMQ_CONSUME_FROM_LAST_OFFSET
+                                                                : RMQ_CONSUME_FROM_TIMESTAMP;
+    if (c->time != NULL) {
+        options.consume_timestamp_ms = read_time(c->time);
+        if (options.consume_timestamp_ms < 0) {
+            return tool_wrong("--timestamp is milliseconds or YYYY-MM-DD HH:MM:SS, not '%s'", c->time);
+        }
+    }
+    if (c->serialize != NULL) {
+        options.serialize_type = c->serialize;
+    }
+    if (c->show_events) {
+        st = rmq_events_create(&c->events, &err);
+        options.events = c->events;
+    }
+    if (st == RMQ_OK) {
+        st = rmq_consumer_create(&options, &c->consumer, &err);
+    }
+    return st == RMQ_OK ? TOOL_GO : tool_fail("consumer", st, err);
+}
+
+static const char text[] =
+    "Receives messages as a member of a consumer group and prints each as a line. Runs until --count messages, --timeout\n"
+    "seconds, SIGTERM or Ctrl-C; offsets are committed then, so the next run of the group goes on where this one ended.";
+static const char examples[] =
+    "    rmq consume -t Orders -g readers --from first\n"
+    "    rmq consume -t Orders -g billing --expression 'paid || refunded' -o json\n"
+    "    rmq consume -t Orders -g check --from timestamp --timestamp '2026-01-31 12:00:00' --count 10 --timeout 30\n";
+static const char exits[] =
+    "0 --count messages came, or there was no --count; also after SIGTERM. 1 --timeout passed\n"
+    "    before --count messages, or the consumer failed. 2 wrong command line.";
+
+int tool_consume(int argc, char **argv)
+{
+    struct consume c = {.from = "last", .expression = "*", .count = -1, .threads = 1, .done_fd = -1,
+                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    const struct tool_option options[] = {
+        TOOL_OPTION_NAMESRV(&c.namesrv),
+        TOOL_OPTION_TOPIC(&c.topic),
+        {'g', "group", TOOL_TEXT, &c.group, "GROUP", "consumer group", 0, 0},
+        {'e', "expression", TOOL_TEXT, &c.expression, "TAGS", "tags: 'a || b'; default all", 0, 0},
+        {0, "from", TOOL_TEXT, &c.from, "WHERE",
+         "first, last (default) or timestamp: where a group without offset begins", 0, 0},
+        {0, "timestamp", TOOL_TEXT, &c.time, "TIME",
+         "for --from timestamp: milliseconds since 1970 or YYYY-MM-DD HH:MM:SS", 0, 0},
+        {'c', "count", TOOL_NUMBER, &c.count, "N", "end after so many messages", 1, INT64_MAX},
+        {0, "timeout", TOOL_NUMBER, &c.timeout_s, "SECONDS", "end after so many seconds", 1, 1000000000},
+        {0, "threads", TOOL_NUMBER, &c.threads, "N", "workers that print; default 1, which keeps queue order", 1,
+         MOST_THREADS},
+        {0, "events", TOOL_FLAG, &c.show_events, NULL, "also print which queues this member owns, as JSON lines", 0, 0},
+        {0, "serialize", TOOL_TEXT, &c.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0, 0},
+        TOOL_OPTION_OUTPUT(&c.output),
+    };
+    const struct tool_usage usage = {"consume -t TOPIC -g GROUP [options]", text, examples, exits, options,
+                                     sizeof options / sizeof options[0], NULL};
+    int rc = tool_parse(&usage, argc, argv);
+    rc = rc == TOOL_GO ? check_options(&c) : rc;
+    if (rc != TOOL_GO) {
+        return rc;
+    }
+    int signals = tool_signals();
+    c.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    rc = make_consumer(&c);
+    if (rc == TOOL_GO) {
+        rc = run(&c, signals);
+    }
+    rmq_consumer_destroy(c.consumer);
+    rmq_events_destroy(c.events);
+    close(c.done_fd);
+    close(signals);
+    return rc;
+}

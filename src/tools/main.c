@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The `rmq` command: picks the subcommand. Counterpart: mqadmin, with the client's examples and benchmarks.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <rmq/version.h>
+
+#include "tools/tool.h"
+
+static const struct tool_command commands[] = {
+    {"demo", "shows a message going through, with everything in this process", tool_demo},
+    {"produce", "sends messages", tool_produce},
+    {"consume", "receives messages", tool_consume},
+    {"topic", "creates, lists and describes topics", tool_topic},
+    {"cluster", "lists brokers", tool_cluster},
+    {"group", "shows the members and offsets of a consumer group", tool_group},
+    {"message", "shows the message of an offset id", tool_message},
+    {"broker", "runs a broker, and a name server beside it", tool_broker},
+    {"namesrv", "runs a name server", tool_namesrv},
+    {"bench", "measures sending and receiving", tool_bench},
+    {"options", "lists the options of producer, consumer or broker", tool_options},
+    {"version", "prints the version", tool_version},
+};
+
+static const char text[] =
+    "rmq talks to Apache RocketMQ, or is a small broker of its own.\n"
+    "\n"
+    "First steps, in two terminals:\n"
+    "    rmq broker                                    name server on port 9876, broker on 10911\n"
+    "    rmq consume -t Hello -g readers --from first  in another terminal: prints what comes\n"
+    "    rmq produce -t Hello 'my first message'\n";
+
+int tool_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("rmq %s\n", rmq_version_string());
+    return TOOL_DONE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+        return tool_version(argc, argv);
+    }
+    return tool_dispatch("rmq", text, commands, sizeof commands / sizeof commands[0], argc, argv);
+}
