@@ -8,7 +8,6 @@
 #ifndef RQ_NET_CALL_H
 #define RQ_NET_CALL_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,6 +15,7 @@
 
 #include "base/list.h"
 #include "net/conn.h"
+#include "net/gate.h"
 
 struct rq_peer;
 
@@ -30,13 +30,14 @@ struct rq_call {
     bool maybe_sent;
 
     /* Private. */
-    struct rq_conn *conn;    /* referenced while the call is in its table */
-    struct rq_peer *peer;    /* while it waits for a connection */
-    struct rq_out *out;      /* likewise */
-    struct rq_list node;     /* likewise */
-    int64_t deadline_ms;     /* monotonic; the sweep's */
+    struct rq_conn *conn;    /* whose table it is in; not referenced */
+    struct rq_peer *peer;    /* of rq_peer_call */
+    struct rq_out *out;      /* while it waits for a connection: guarded by the peer's lock */
+    struct rq_list node;     /* likewise; then the sweep's and the end's own */
+    int64_t deadline_ms;     /* monotonic */
     int32_t opaque;
-    void (*finished)(struct rq_call *call); /* returns a permit; NULL = none */
+    bool patient;            /* RQ_PATIENT */
+    void (*finished)(struct rq_call *call); /* before done, or when taken back; NULL = none */
 };
 
 /* Sends the request and waits in the background. Takes out in any case. RMQ_OK: done will be called. Any other: it will not; the status says why
@@ -45,8 +46,9 @@ struct rq_call {
 rmq_status rq_call_start(struct rq_conn *conn, struct rq_call *call, struct rq_out *out,
                          int64_t deadline_ms);
 
-/* Takes a call back. true: done was not called and will not be. false: done has been called, or is being called now. Any
- * thread that knows the struct to be alive and started. */
+/* Takes a call back. true: done was not called and will not be. false: done has been called, or is being called now. On the loop thread, for a
+ * call whose done has not been called; on another thread only by who holds a reference to the connection (rq_call_start) or the peer
+ * (rq_peer_call) of the call. */
 bool rq_call_cancel(struct rq_call *call);
 
 /* What a blocking caller gets. header and body lie in ref's bytes. */
@@ -61,7 +63,7 @@ struct rq_reply {
 struct rq_sync_call {
     struct rq_call call; /* call.user is free for on_answer */
     void (*on_answer)(struct rq_sync_call *sync, struct rq_in *answer);
-    _Atomic uint32_t state; /* atomic: release by the loop, acquire by the sleeper */
+    struct rq_gate gate; /* private */
     rmq_status status;
 };
 rmq_status rq_call_sync(struct rq_conn *conn, struct rq_sync_call *sync, struct rq_out *out,

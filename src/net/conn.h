@@ -21,9 +21,10 @@
 #include "base/slice.h"
 #include "net/loop.h"
 #include "net/out_frame.h"
+#include "wire/frame.h"
 #include "wire/header.h"
 
-#define RQ_NET_MAX_FRAME ((size_t)16777216) /* with the length field, as Java's frameMaxLength */
+#define RQ_NET_MAX_FRAME ((size_t)RQ_FRAME_MAX)
 #define RQ_NET_ADDRESS_MAX 64               /* "[v6%scope]:port" and NUL */
 
 struct rq_conn;
@@ -55,7 +56,7 @@ struct rq_transport {
     rmq_status (*handshake)(void *self, int fd, bool *want_write);
     bool (*pending)(void *self); /* decrypted bytes wait although the socket is not readable; NULL = never */
     void (*destroy)(void *self); /* NULL = nothing */
-    bool loop_only;              /* true: only the loop thread may write */
+    bool loop_only;              /* only the loop thread may write; needed with handshake */
 };
 
 /* What a connection calls, all on its loop thread. Shared by many connections, immutable. */
@@ -72,11 +73,13 @@ struct rq_conn_ops {
 struct rq_conn_options {
     const struct rq_conn_ops *ops;
     void *user;
+    void *owner; /* of whoever made the connection (listener.c, client.c); rq_conn_owner */
     const struct rq_transport *transport; /* NULL = plain socket */
     void *transport_self;
     size_t max_frame;   /* 0 = RQ_NET_MAX_FRAME */
     size_t high_water;  /* queued output above which nothing more is read from the peer; 0 = no limit */
     size_t max_queued;  /* queued output above which rq_conn_send fails with RMQ_ERR_BUSY; 0 = no limit */
+    bool overflow_closes; /* above max_queued the connection is closed, too */
     int64_t idle_ms;    /* no byte in or out for this long closes; 0 = never */
     int max_timeouts;   /* so many calls timed out with no byte received between them closes; 0 = never */
 };
@@ -93,7 +96,7 @@ void rq_conn_release(struct rq_conn *conn);           /* any thread; NULL is acc
  * RMQ_ERR_DISCONNECTED after the end, RMQ_ERR_BUSY above max_queued, RMQ_ERR_FORKED. Any thread that holds a reference. */
 rmq_status rq_conn_send(struct rq_conn *conn, struct rq_out *out);
 
-/* Ends the connection, soon: on_close comes on the loop thread, never within this call. What was queued before is written as far as the
+/* Ends the connection, soon (why RMQ_OK counts as RMQ_ERR_CLOSED): on_close comes on the loop thread, never within this call. What was queued before is written as far as the
  * socket takes it at once. Any thread; harmless twice. */
 void rq_conn_close(struct rq_conn *conn, rmq_status why);
 
@@ -101,6 +104,7 @@ bool rq_conn_is_open(struct rq_conn *conn); /* any thread; a hint */
 struct rq_loop *rq_conn_loop(struct rq_conn *conn);
 void *rq_conn_user(struct rq_conn *conn);                  /* loop thread, or before the connection is shared */
 void rq_conn_set_user(struct rq_conn *conn, void *user);   /* the same */
+void *rq_conn_owner(struct rq_conn *conn);                 /* immutable */
 const char *rq_conn_remote(const struct rq_conn *conn);    /* "10.0.0.1:4711", "[::1]:4711"; immutable, any thread */
 const char *rq_conn_local(const struct rq_conn *conn);
 const struct sockaddr *rq_conn_remote_addr(const struct rq_conn *conn); /* for born hosts; immutable */

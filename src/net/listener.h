@@ -45,7 +45,7 @@ rmq_status rq_server_create(const struct rq_server_options *options, struct rq_s
 uint16_t rq_server_port(const struct rq_server *server); /* the real one */
 int rq_server_connections(struct rq_server *server);     /* any thread; a hint */
 
-/* Stops accepting at once; connections stay. Any thread. */
+/* Stops accepting and closes the port; connections stay. Waits for the loop. */
 void rq_server_stop_accepting(struct rq_server *server);
 
 /* Calls fn for each connection, on its loop, and waits. Not on a loop thread. */

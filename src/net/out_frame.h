@@ -36,12 +36,12 @@ struct rq_out {
     uint32_t piece_count;
     uint32_t piece_cap;
     size_t body_bytes; /* in pieces */
-    size_t opaque_at;  /* from rq_frame_encode; needed for calls only */
-    enum rq_serialize serialize;
     int32_t opaque;    /* of a call, set by rq_call_start */
     bool is_call;
     void (*done)(void *user); /* may be NULL: called once when the frame was written or dropped, as piece release */
     void *done_user;
+    void (*permit)(void *user); /* private: returns a one-way permit */
+    void *permit_user;
 };
 
 /* A frame with room for size_hint bytes of head (0 = 512). NULL when out of memory. */
@@ -51,6 +51,11 @@ struct rq_out *rq_out_create(size_t size_hint);
 rmq_status rq_out_add(struct rq_out *out, const void *p, size_t n, void (*release)(void *user),
                       void *user);
 
+/* Encodes prefix and header into head and appends the body, copied. Bodies by reference: rq_frame_encode into head with the body's length, then
+ * rq_out_add. Errors of rq_frame_encode. */
+rmq_status rq_out_encode(struct rq_out *out, const struct rq_frame_spec *spec, struct rq_slice body,
+                         rmq_error **err);
+
 /* Frees the frame and releases its pieces. NULL is accepted. */
 void rq_out_destroy(struct rq_out *out);
 
@@ -58,6 +63,5 @@ static inline size_t rq_out_size(const struct rq_out *out)
 {
     return out->head.len + out->body_bytes;
 }
-
 
 #endif

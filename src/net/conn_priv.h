@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Inside of a connection, for net only: conn.c (life), conn_read.c, conn_write.c, call.c. */
+#ifndef RQ_NET_CONN_PRIV_H
+#define RQ_NET_CONN_PRIV_H
+
+#include <stdatomic.h>
+
+#include <event2/event.h>
+
+#include "base/thread.h"
+#include "net/call.h"
+#include "net/conn.h"
+#include "net/loop_priv.h"
+#include "net/resolve.h"
+
+/* Counted bytes of a received frame. */
+struct rq_frame_ref {
+    _Atomic uint32_t refs; /* atomic: as any count */
+    uint32_t cap;
+    char bytes[];
+};
+
+/* Calls waiting for answers: slot = opaque & (cap - 1). */
+struct rq_calls {
+    struct rq_mutex lock; /* rank 95 */
+    /* guarded by lock */
+    struct rq_call **slots;
+    uint32_t cap; /* power of two, or 0 */
+    uint32_t count;
+    uint32_t next_opaque;
+    bool closed;
+    bool arm_posted;
+    int64_t armed_ms; /* when the sweep is due, RQ_FOREVER for never */
+    /* owned by the loop's thread */
+    struct rq_timer sweep;
+    int64_t last_sweep_ms;
+    struct rq_task arm_task; /* posted at most once at a time: arm_posted */
+};
+
+/* State of a connection; a negative value is the rmq_status that it is being closed with. */
+enum {
+    CONN_OPEN = 0,
+    CONN_CLOSED = 1
+};
+
+struct rq_conn {
+    /* immutable after create */
+    struct rq_loop *loop; /* held */
+    const struct rq_conn_ops *ops;
+    const struct rq_transport *transport;
+    void *transport_self;
+    struct rq_conn_options options;
+    union rq_sockaddr remote_addr;
+    union rq_sockaddr local_addr;
+    char remote[RQ_NET_ADDRESS_MAX];
+    char local[RQ_NET_ADDRESS_MAX];
+
+    _Atomic uint32_t refs;     /* atomic: as any count; the open connection holds one */
+    _Atomic int state;         /* atomic: see above; acq_rel */
+    _Atomic int timeouts;      /* atomic: relaxed; calls timed out since the last byte came */
+    _Atomic int64_t last_read_ms; /* atomic: relaxed; written by the loop */
+    _Atomic uint32_t written;  /* atomic: relaxed; set by writers, cleared by the idle check */
+    _Atomic size_t queued;     /* atomic: relaxed; bytes in outbox and pending */
+
+    /* The write side. Whoever holds writer may touch pending and the socket's output. */
+    struct rq_mpsc outbox;
+    _Atomic uint32_t writer; /* atomic: 1 = held; acq_rel exchanges pair with outbox and state */
+    /* owned by the holder of writer */
+    struct rq_out *pending; /* taken from the outbox, oldest first, chained by node */
+    struct rq_out *pending_last;
+    size_t pending_done; /* bytes of the first that are written already */
+    _Atomic bool flush_posted; /* atomic: flush_task is in the loop's list */
+    struct rq_task flush_task;
+    struct rq_task resume_task; /* posted by the holder of writer, who gives it to the loop with it */
+    struct rq_task close_task;
+
+    struct rq_calls calls;
+
+    /* owned by the loop's thread */
+    int fd; /* read by the holder of writer */
+    void *user;
+    struct event *read_event;
+    struct event *write_event;
+    struct rq_frame_ref *partial; /* the beginning of a frame, or NULL */
+    size_t have;                  /* bytes of it */
+    size_t need;                  /* its size, 0 while not known */
+    bool first_bytes_done;
+    bool handshake_done;
+    bool reading;   /* read_event is added */
+    bool blocked;   /* the loop holds writer and waits for the socket to take more */
+    struct rq_flush flush;
+    struct rq_timer idle_timer;
+    int64_t last_write_ms;
+};
+
+/* conn.c */
+void rq_conn_resume_reading(struct rq_conn *conn);
+void rq_conn_finish(struct rq_conn *conn); /* loop, holding writer, state negative: the end */
+void rq_conn_count_timeouts(struct rq_conn *conn, int n); /* any thread */
+
+/* conn_read.c */
+void rq_conn_on_readable(evutil_socket_t fd, short what, void *arg);
+
+/* conn_write.c */
+void rq_conn_on_writable(evutil_socket_t fd, short what, void *arg);
+void rq_conn_flush(struct rq_flush *flush);
+void rq_conn_flush_soon(struct rq_conn *conn); /* loop */
+void rq_conn_flush_task(struct rq_task *task);
+void rq_conn_resume_task(struct rq_task *task);
+bool rq_conn_try_writer(struct rq_conn *conn);
+void rq_conn_write_last(struct rq_conn *conn);    /* holder, on the loop: one try before the end */
+void rq_conn_drop_output(struct rq_conn *conn);   /* holder: frees pending and outbox; unsent calls are marked */
+void rq_conn_drop_outbox(struct rq_conn *conn);   /* anyone, after CONN_CLOSED */
+
+/* call.c */
+void rq_calls_init(struct rq_calls *calls);
+void rq_calls_free(struct rq_calls *calls);
+void rq_calls_answer(struct rq_conn *conn, struct rq_in *in);
+void rq_calls_close(struct rq_conn *conn);                   /* loop: no call can be added any more */
+void rq_calls_mark_unsent(struct rq_conn *conn, int32_t opaque);
+void rq_calls_complete_all(struct rq_conn *conn, rmq_status st); /* loop, after close */
+
+extern const struct rq_transport rq_transport_plain;
+
+#endif
