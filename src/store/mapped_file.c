@@ -115,8 +115,8 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
         rq_mapped_file_release(file);
         return st;
     }
-    if (!kind->keeps_fd) {
-        rq_mapped_file_close_fd(file);
+    if (!kind->keeps_fd || rq_mapped_file_written(file) == size) {
+        rq_mapped_file_close_fd(file); /* an old file is hardly written again */
     }
     *out = file;
     return RMQ_OK;
@@ -182,6 +182,21 @@ void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upt
         volatile char *p = file->data + at;
         *p = *p;
     }
+}
+
+rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, rmq_error **err)
+{
+    int fd = rq_sys_open(file->path, O_RDWR, 0);
+    if (fd < 0) {
+        return io_error(err, "open", file->path, errno);
+    }
+    int error = 0;
+    if (rq_sys_ftruncate(fd, (off_t)at) < 0 || rq_sys_ftruncate(fd, (off_t)file->size) < 0) {
+        error = errno;
+    }
+    close(fd);
+    atomic_store_explicit(&file->reserved, 0, memory_order_relaxed);
+    return error == 0 ? RMQ_OK : io_error(err, "set length of", file->path, error);
 }
 
 rmq_status rq_mapped_file_unlink(struct rq_mapped_file *file, rmq_error **err)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Retention: old files of the commit log go by age, hour of day and fullness of the disk; queues and index follow. Runs on the flush thread, or
+ * where rq_store_clean is called. Counterparts: CleanCommitLogService, CleanConsumeQueueService.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "store/store_priv.h"
+
+#define FORCIBLE_RATIO   0.85 /* above it the oldest files go whatever their age */
+#define WARNING_RATIO    0.90 /* above it no messages are taken */
+#define FILES_PER_ROUND  10
+#define HOUR_MS          3600000
+
+static double used_ratio(const char *path)
+{
+    struct statvfs info;
+    if (statvfs(path, &info) < 0 || info.f_blocks == 0) {
+        return -1;
+    }
+    double used = (double)(info.f_blocks - info.f_bfree);
+    double total = used + (double)info.f_bavail; /* as df counts */
+    return total > 0 ? used / total : 1;
+}
+
+static bool is_hour(const char *hours)
+{
+    time_t now = (time_t)(rq_wall_ms() / 1000);
+    struct tm local;
+    if (!hours || !localtime_r(&now, &local)) {
+        return false;
+    }
+    while (*hours) {
+        size_t n = strcspn(hours, ";");
+        int32_t hour;
+        if (rq_slice_to_i32(rq_slice(hours, n), &hour) && hour == local.tm_hour) {
+            return true;
+        }
+        hours += n + (hours[n] == ';');
+    }
+    return false;
+}
+
+static bool is_expired(const struct rq_mapped_file *file, int64_t reserved_ms)
+{
+    struct stat info;
+    if (stat(file->path, &info) < 0) {
+        return false;
+    }
+    int64_t changed = (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
+    return rq_wall_ms() - changed > reserved_ms;
+}
+
+/* Whether the first file may go, and it is not the last. With the append lock. */
+static bool first_may_go_locked(struct rq_store *store, bool force)
+{
+    const struct rq_mapped_file_queue *files = &store->log.files;
+    int64_t reserved = (int64_t)store->options.file_reserved_time_h * HOUR_MS;
+    return files->count > 1 && (force || is_expired(files->files[0], reserved));
+}
+
+static int delete_log_files(struct rq_store *store, bool force)
+{
+    int deleted = 0;
+    bool more = true;
+    while (more && deleted < FILES_PER_ROUND) {
+        rq_mutex_lock(&store->log.lock);
+        more = first_may_go_locked(store, force) &&
+               rq_mapped_file_queue_remove_first(&store->log.files, NULL) == RMQ_OK;
+        rq_mutex_unlock(&store->log.lock);
+        deleted += more;
+    }
+    return deleted;
+}
+
+/* Queues and index begin where the log begins. */
+static void clean_queues(struct rq_store *store)
+{
+    int64_t min = rq_commit_log_min(&store->log);
+    struct rq_consume_queue *queue;
+    rq_dispatch_hold(store);
+    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        if (!atomic_load_explicit(&queue->removed, memory_order_relaxed)) {
+            rq_consume_queue_clean(queue, min);
+        }
+    }
+    rq_index_clean(&store->index, min);
+    rq_dispatch_let_go(store);
+}
+
+/* The flag goes up above the warning level and comes down below the forcible one. */
+static void watch_disk(struct rq_store *store, double ratio)
+{
+    bool full = atomic_load_explicit(&store->health, memory_order_relaxed) & RQ_HEALTH_DISK;
+    if (!full && ratio > WARNING_RATIO) {
+        RQ_LOG(ERROR, "disk nearly full, no more messages are taken", "used=%.3f", ratio);
+        rq_store_set_health(store, RQ_HEALTH_DISK, true);
+    } else if (full && ratio <= FORCIBLE_RATIO) {
+        RQ_LOG(WARN, "disk has room again", "used=%.3f", ratio);
+        rq_store_set_health(store, RQ_HEALTH_DISK, false);
+    }
+}
+
+int rq_store_clean(struct rq_store *store, bool even_if_not_due)
+{
+    double log_ratio = used_ratio(store->log.files.dir);
+    double queue_ratio = used_ratio(store->queues.dir);
+    double ratio = log_ratio > queue_ratio ? log_ratio : queue_ratio;
+    watch_disk(store, ratio);
+    bool force = store->options.clean_file_forcibly_enable && ratio > FORCIBLE_RATIO;
+    bool due = even_if_not_due || is_hour(store->options.delete_when) ||
+               ratio * 100 > store->options.disk_max_used_space_ratio;
+    int deleted = due || force ? delete_log_files(store, force) : 0;
+    if (deleted > 0) {
+        clean_queues(store);
+    }
+    return deleted;
+}
+
+void rq_store_info(struct rq_store *store, struct rq_store_info *out)
+{
+    out->min_commit_log_offset = rq_commit_log_min(&store->log);
+    out->max_commit_log_offset = rq_commit_log_max(&store->log);
+    out->flushed_commit_log_offset = rq_commit_log_flushed(&store->log);
+    out->dispatched_commit_log_offset =
+        atomic_load_explicit(&store->dispatcher.done, memory_order_acquire);
+    rq_mutex_lock(&store->log.lock);
+    out->put_messages = store->log.put_messages;
+    out->put_bytes = store->log.put_bytes;
+    rq_mutex_unlock(&store->log.lock);
+    out->get_messages = atomic_load_explicit(&store->get_messages, memory_order_relaxed);
+    out->get_bytes = atomic_load_explicit(&store->get_bytes, memory_order_relaxed);
+    out->writable = atomic_load_explicit(&store->health, memory_order_relaxed) == 0;
+    out->disk_used_ratio = used_ratio(store->log.files.dir);
+}

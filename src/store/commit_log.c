@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The commit log: append, change of file, reserving ahead, flush. Threads: any appends; one flusher; one helper. */
+#include "store/commit_log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/time.h"
+
+#define FIRST_STEP      ((size_t)1 << 20)
+#define LAST_STEP       ((size_t)64 << 20)
+#define RETRY_FULL_MS   100 /* a full disk is asked again at most this often */
+#define SPARE_WHEN_LEFT ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
+
+static const struct rq_mapped_file_kind file_kind = {
+    .first_step = FIRST_STEP, .last_step = LAST_STEP, .keeps_fd = true};
+
+rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
+                              const struct rq_store_options *options)
+{
+    *log = (struct rq_commit_log){.options = options, .spare_start = -1};
+    rq_mutex_init(&log->lock);
+    rq_mutex_init(&log->ahead_lock);
+    rq_cond_init(&log->ahead_work);
+    return rq_mapped_file_queue_init(&log->files, dir, (size_t)options->mapped_file_size_commit_log,
+                                     &file_kind);
+}
+
+rmq_status rq_commit_log_load(struct rq_commit_log *log, rmq_error **err)
+{
+    return rq_mapped_file_queue_load(&log->files, err);
+}
+
+void rq_commit_log_free(struct rq_commit_log *log)
+{
+    rq_mapped_file_release(log->ahead_of);
+    rq_mapped_file_release(log->spare);
+    rq_mapped_file_queue_free(&log->files);
+    rq_cond_destroy(&log->ahead_work);
+    rq_mutex_destroy(&log->ahead_lock);
+    rq_mutex_destroy(&log->lock);
+}
+
+rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wipe_tail,
+                                 rmq_error **err)
+{
+    rmq_status st = rq_mapped_file_queue_truncate(&log->files, end, err);
+    struct rq_mapped_file *last = rq_mapped_file_queue_last(&log->files);
+    if (st == RMQ_OK && last && wipe_tail) {
+        st = rq_mapped_file_wipe(last, (size_t)(end - last->start), err);
+    }
+    log->current = last;
+    atomic_store_explicit(&log->max_offset, end, memory_order_release);
+    atomic_store_explicit(&log->flushed, end, memory_order_release);
+    return st;
+}
+
+/* ---- ahead ---- */
+
+/* The helper's work, one item at a time; true when something was done. */
+static bool reserve_one(struct rq_commit_log *log)
+{
+    struct rq_mapped_file *file = log->ahead_of;
+    if (!file) {
+        return false;
+    }
+    log->ahead_of = NULL;
+    size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
+    if (reserved < file->size) {
+        rq_mapped_file_reserve(file, reserved + 1, NULL); /* a failure is found again by the append */
+    }
+    rq_mapped_file_release(file);
+    return true;
+}
+
+static bool make_spare(struct rq_commit_log *log)
+{
+    if (log->spare || log->spare_start < 0) {
+        return false;
+    }
+    int64_t start = log->spare_start;
+    rmq_status st = rq_mapped_file_queue_make(&log->files, start, &log->spare, NULL);
+    if (st == RMQ_OK) {
+        rq_mapped_file_reserve(log->spare, 1, NULL);
+        rq_mapped_file_set_written(log->spare, 0);
+        log->spare->flushed = 0;
+    } else {
+        log->spare_start = -1;
+    }
+    return true;
+}
+
+static void helper_run(void *arg)
+{
+    struct rq_commit_log *log = arg;
+    rq_mutex_lock(&log->ahead_lock);
+    while (!log->stop) {
+        if (!reserve_one(log) && !make_spare(log)) {
+            rq_cond_wait(&log->ahead_work, &log->ahead_lock);
+        }
+    }
+    rq_mutex_unlock(&log->ahead_lock);
+}
+
+/* Tells the helper what will be needed; called with the append lock when a mark is passed, never per message. */
+static void ask_ahead_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    if (!log->ahead_of) {
+        rq_mapped_file_retain(file);
+        log->ahead_of = file;
+    }
+    size_t left = file->size - pos;
+    if (log->spare_start < 0 && (left < file->size / 2 || left < SPARE_WHEN_LEFT)) {
+        log->spare_start = file->start + (int64_t)file->size;
+    }
+    rq_cond_signal(&log->ahead_work);
+    rq_mutex_unlock(&log->ahead_lock);
+}
+
+/* The next file: the spare when it is ready, else made here. */
+static rmq_status take_next(struct rq_commit_log *log, int64_t start, struct rq_mapped_file **out,
+                            rmq_error **err)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    rmq_status st = RMQ_OK;
+    if (log->spare && log->spare->start == start) {
+        *out = log->spare;
+        log->spare = NULL;
+    } else {
+        st = rq_mapped_file_queue_make(&log->files, start, out, err);
+    }
+    log->spare_start = -1;
+    rq_mutex_unlock(&log->ahead_lock);
+    return st;
+}
+
+rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err)
+{
+    rmq_status st = rq_thread_start(&log->helper, "rq-store-ahead", helper_run, log);
+    return st == RMQ_OK ? st : rq_error_set(err, st, "start the store's helper thread");
+}
+
+void rq_commit_log_stop(struct rq_commit_log *log)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    log->stop = true;
+    rq_cond_signal(&log->ahead_work);
+    rq_mutex_unlock(&log->ahead_lock);
+    rq_thread_join(&log->helper);
+    if (log->spare) {
+        rq_mapped_file_unlink(log->spare, NULL);
+        rq_mapped_file_release(log->spare);
+        log->spare = NULL;
+    }
+}
+
+/* ---- append ---- */
+
+static rmq_status reserve(struct rq_commit_log *log, struct rq_mapped_file *file, size_t upto,
+                          rmq_error **err)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    rmq_status st = rq_mapped_file_reserve(file, upto, err);
+    rq_mutex_unlock(&log->ahead_lock);
+    return st;
+}
+
+/* Room for n bytes and a blank behind them in the current file, or in a new one after a blank in this. Nothing has changed when it fails. */
+static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err)
+{
+    struct rq_mapped_file *file = log->current;
+    size_t pos = file ? rq_mapped_file_written(file) : 0;
+    if (file && pos + n + RQ_RECORD_BLANK_BYTES <= file->size) {
+        return reserve(log, file, pos + n + RQ_RECORD_BLANK_BYTES, err);
+    }
+    int64_t start = file ? file->start + (int64_t)file->size : 0;
+    struct rq_mapped_file *next = NULL;
+    rmq_status st = take_next(log, start, &next, err);
+    if (st == RMQ_OK) {
+        rq_mapped_file_set_written(next, 0);
+        next->flushed = 0;
+        st = reserve(log, next, n + RQ_RECORD_BLANK_BYTES, err);
+    }
+    if (st == RMQ_OK) {
+        st = rq_mapped_file_queue_add(&log->files, next, err);
+    }
+    if (st != RMQ_OK) {
+        if (next) {
+            rq_mapped_file_unlink(next, NULL);
+            rq_mapped_file_release(next);
+        }
+        return st;
+    }
+    if (file && pos < file->size) {
+        rq_record_write_blank(file->data + pos, (uint32_t)(file->size - pos));
+        rq_mapped_file_set_written(file, file->size);
+    }
+    if (file) {
+        rq_mutex_lock(&log->ahead_lock);
+        rq_mapped_file_close_fd(file);
+        rq_mutex_unlock(&log->ahead_lock);
+    }
+    log->current = next;
+    atomic_store_explicit(&log->max_offset, start, memory_order_release);
+    return RMQ_OK;
+}
+
+static enum rq_put_status refuse(struct rq_commit_log *log, struct rq_store_put *out, rmq_status st,
+                                 rmq_error *err)
+{
+    const char *why = err ? rmq_error_message(err) : rmq_status_text(st);
+    if (log->refuse_until_ms == 0) {
+        RQ_LOG(WARN, "no room for messages", "reason=%s", why);
+    }
+    snprintf(log->refuse_reason, sizeof log->refuse_reason, "%s%s",
+             st == RMQ_ERR_DISK_FULL ? "disk full: " : "", why);
+    log->refuse_until_ms = rq_mono_ms() + RETRY_FULL_MS;
+    memcpy(out->reason, log->refuse_reason, sizeof out->reason);
+    rmq_error_destroy(err);
+    return st == RMQ_ERR_DISK_FULL ? RQ_PUT_SERVICE_NOT_AVAILABLE : RQ_PUT_CREATE_MAPPED_FILE_FAILED;
+}
+
+/* The slow path of an append: the reserved blocks or the file end. */
+static enum rq_put_status get_room(struct rq_commit_log *log, size_t n, struct rq_store_put *out)
+{
+    if (log->refuse_until_ms != 0 && rq_mono_ms() < log->refuse_until_ms) {
+        memcpy(out->reason, log->refuse_reason, sizeof out->reason);
+        return RQ_PUT_SERVICE_NOT_AVAILABLE;
+    }
+    rmq_error *err = NULL;
+    rmq_status st = make_room(log, n, &err);
+    if (st != RMQ_OK) {
+        return refuse(log, out, st, err);
+    }
+    if (log->refuse_until_ms != 0) {
+        RQ_LOG(WARN, "room for messages again", "%s", "");
+        log->refuse_until_ms = 0;
+    }
+    return RQ_PUT_OK;
+}
+
+static int64_t store_time(struct rq_commit_log *log)
+{
+    int64_t now = rq_wall_ms();
+    log->last_timestamp = now > log->last_timestamp ? now : log->last_timestamp;
+    return log->last_timestamp;
+}
+
+static void write_records(struct rq_commit_log *log, const struct rq_append *append, char *to,
+                          struct rq_store_put *out)
+{
+    struct rq_consume_queue *queue = append->queue;
+    int64_t offset = out->commit_log_offset;
+    for (size_t i = 0; i < append->count; i++) {
+        const struct rq_record_plan *plan = &append->plans[i];
+        int32_t kind = plan->sys_flag & RQ_SYS_TRANSACTION_MASK;
+        bool counted = kind == 0 || kind == RQ_SYS_TRANSACTION_COMMIT;
+        int64_t number = counted ? queue->next_offset : 0;
+        rq_record_write(to, &append->msgs[i], plan, number, offset, out->store_timestamp);
+        out->queue_offset = i == 0 ? number : out->queue_offset;
+        queue->next_offset += counted;
+        if (append->offsets) {
+            append->offsets[i] = offset;
+        }
+        to += plan->size;
+        offset += plan->size;
+    }
+    out->next_commit_log_offset = offset;
+    log->put_messages += append->count;
+    log->put_bytes += append->total;
+}
+
+/* Keeps half a step of blocks, and the next file, ahead of the appends. */
+static void look_ahead(struct rq_commit_log *log, struct rq_mapped_file *file, size_t before,
+                       size_t after)
+{
+    size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
+    size_t step = reserved < LAST_STEP ? reserved : LAST_STEP;
+    size_t mark = reserved - step / 2;
+    bool blocks = reserved < file->size && before < mark && after >= mark;
+    bool next = before < file->size / 2 && after >= file->size / 2;
+    if (blocks || next) {
+        ask_ahead_locked(log, file, after);
+    }
+}
+
+enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
+                                               const struct rq_append *append,
+                                               struct rq_store_put *out)
+{
+    struct rq_mapped_file *file = log->current;
+    size_t pos = file ? rq_mapped_file_written(file) : 0;
+    size_t need = pos + append->total + RQ_RECORD_BLANK_BYTES;
+    if (append->total + RQ_RECORD_BLANK_BYTES > log->files.file_size) {
+        snprintf(out->reason, sizeof out->reason, "%zu bytes do not fit a commit-log file of %zu",
+                 append->total, log->files.file_size);
+        return RQ_PUT_MESSAGE_ILLEGAL;
+    }
+    if (!file || need > file->size || !rq_mapped_file_has_room(file, need)) {
+        enum rq_put_status st = get_room(log, append->total, out);
+        if (st != RQ_PUT_OK) {
+            return st;
+        }
+        file = log->current;
+        pos = rq_mapped_file_written(file);
+    }
+    out->commit_log_offset = file->start + (int64_t)pos;
+    out->store_timestamp = store_time(log);
+    write_records(log, append, file->data + pos, out);
+    rq_mapped_file_set_written(file, pos + append->total);
+    atomic_store_explicit(&log->max_offset, out->next_commit_log_offset, memory_order_release);
+    look_ahead(log, file, pos, pos + append->total);
+    return RQ_PUT_OK;
+}
+
+/* ---- flush ---- */
+
+rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, rmq_error **err)
+{
+    rq_mutex_lock(&log->lock);
+    int64_t end = rq_commit_log_max(log);
+    *time_of_end = log->last_timestamp;
+    rq_mutex_unlock(&log->lock);
+    int64_t flushed = rq_commit_log_flushed(log);
+    rmq_status st = RMQ_OK;
+    while (st == RMQ_OK && flushed < end) {
+        struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, flushed);
+        if (!file) {
+            flushed = end; /* deleted by retention before it was flushed */
+            break;
+        }
+        int64_t upto = end - file->start;
+        upto = upto > (int64_t)file->size ? (int64_t)file->size : upto;
+        st = rq_mapped_file_flush(file, (size_t)upto, err);
+        if (st == RMQ_OK) {
+            flushed = file->start + upto;
+            atomic_store_explicit(&log->flushed, flushed, memory_order_release);
+        }
+        rq_mapped_file_release(file);
+    }
+    return st;
+}
+
+void rq_commit_log_redirty(struct rq_commit_log *log)
+{
+    rq_mutex_lock(&log->lock);
+    int64_t end = rq_commit_log_max(log);
+    int64_t at = rq_commit_log_flushed(log);
+    while (at < end) {
+        struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, at);
+        if (!file) {
+            break;
+        }
+        int64_t stop = file->start + (int64_t)file->size;
+        stop = stop < end ? stop : end;
+        rq_mapped_file_redirty(file, (size_t)(at - file->start), (size_t)(stop - file->start));
+        rq_mapped_file_release(file);
+        at = stop;
+    }
+    rq_mutex_unlock(&log->lock);
+}
+
+/* ---- reading ---- */
+
+const char *rq_log_reader_at(struct rq_log_reader *reader, struct rq_commit_log *log, int64_t offset,
+                             int64_t end, size_t *left)
+{
+    struct rq_mapped_file *file = reader->file;
+    if (offset < 0 || offset >= end) {
+        return NULL;
+    }
+    if (!file || offset < file->start || offset - file->start >= (int64_t)file->size) {
+        rq_mapped_file_release(file);
+        file = rq_mapped_file_queue_find(&log->files, offset);
+        reader->file = file;
+        if (!file) {
+            return NULL;
+        }
+    }
+    int64_t stop = file->start + (int64_t)file->size;
+    stop = stop < end ? stop : end;
+    *left = (size_t)(stop - offset);
+    return file->data + (offset - file->start);
+}
+
+void rq_log_reader_done(struct rq_log_reader *reader)
+{
+    rq_mapped_file_release(reader->file);
+    reader->file = NULL;
+}

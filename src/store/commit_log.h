@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The commit log: every message of every queue, one after the other, in mapped files. Appending is one short lock: place, time, copy. A
+ * helper thread reserves blocks and makes the next file ahead, so that no append waits for the file system.
+ * Counterparts: CommitLog, AllocateMappedFileService.
+ */
+#ifndef RQ_STORE_COMMIT_LOG_H
+#define RQ_STORE_COMMIT_LOG_H
+
+#include "base/thread.h"
+#include "store/consume_queue.h"
+#include "store/mapped_file_queue.h"
+#include "store/record.h"
+
+struct rq_commit_log {
+    /* immutable after init */
+    const struct rq_store_options *options;
+    struct rq_mapped_file_queue files;
+    /* guarded by lock (rank 70) */
+    struct rq_mutex lock;
+    struct rq_mapped_file *current; /* the last of files, borrowed */
+    int64_t last_timestamp;         /* store times never go back */
+    int64_t refuse_until_ms;        /* monotonic: no space, not tried again before */
+    char refuse_reason[RQ_PUT_REASON_MAX];
+    uint64_t put_messages;
+    uint64_t put_bytes;
+    /* atomic: release behind the bytes, acquire by readers */
+    atomic_llong max_offset;
+    /* atomic: written by the flusher */
+    atomic_llong flushed;
+    /* guarded by ahead_lock (rank 80): blocks and files made ahead, by the helper or an appender that could not wait */
+    struct rq_mutex ahead_lock;
+    struct rq_cond ahead_work;
+    struct rq_mapped_file *ahead_of; /* retained: whose blocks to reserve */
+    struct rq_mapped_file *spare;    /* the next file, not yet in files */
+    int64_t spare_start;             /* wanted; -1 = none */
+    bool stop;
+    struct rq_thread helper;
+};
+
+/* options must outlive the log. Loads the files; recovery then calls rq_commit_log_set_end, and rq_commit_log_start last. */
+rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
+                              const struct rq_store_options *options);
+rmq_status rq_commit_log_load(struct rq_commit_log *log, rmq_error **err);
+rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wipe_tail,
+                                 rmq_error **err);
+rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err);
+void rq_commit_log_stop(struct rq_commit_log *log); /* ends the helper, deletes an unused spare */
+void rq_commit_log_free(struct rq_commit_log *log);
+
+/* Appends count planned messages of one queue, all or none. Takes the lock. total = sum of plans[].size. */
+struct rq_append {
+    struct rq_consume_queue *queue;
+    const struct rq_msg *msgs;
+    const struct rq_record_plan *plans;
+    size_t count;
+    size_t total;
+    int64_t *offsets; /* of each, or NULL */
+};
+enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
+                                               const struct rq_append *append,
+                                               struct rq_store_put *out);
+
+/* Writes everything up to the present end to disk. time_of_end receives the store time there. The flusher only. */
+rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, rmq_error **err);
+
+/* After a failed flush: the pages that are not on disk count as changed again. */
+void rq_commit_log_redirty(struct rq_commit_log *log);
+
+static inline int64_t rq_commit_log_max(const struct rq_commit_log *log)
+{
+    return atomic_load_explicit(&log->max_offset, memory_order_acquire);
+}
+
+static inline int64_t rq_commit_log_flushed(const struct rq_commit_log *log)
+{
+    return atomic_load_explicit(&log->flushed, memory_order_acquire);
+}
+
+static inline int64_t rq_commit_log_min(struct rq_commit_log *log)
+{
+    return rq_mapped_file_queue_min(&log->files);
+}
+
+/* A reader's place in the log: keeps the file it is in. Zero-initialised; released with rq_log_reader_done. */
+struct rq_log_reader {
+    struct rq_mapped_file *file;
+};
+
+/* Pointer to the byte at offset and how many bytes follow in its file up to end (at most the log's max_offset as read by the caller); NULL when
+ * the log does not hold it. */
+const char *rq_log_reader_at(struct rq_log_reader *reader, struct rq_commit_log *log, int64_t offset,
+                             int64_t end, size_t *left);
+void rq_log_reader_done(struct rq_log_reader *reader);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * One consume queue: where in the commit log message i of a topic's queue is. Entries of 20 bytes: commit-log offset (8), size (4), tags code
+ * (8). Written by the dispatcher only, read by any thread. Counterpart: ConsumeQueue.
+ */
+#ifndef RQ_STORE_CONSUME_QUEUE_H
+#define RQ_STORE_CONSUME_QUEUE_H
+
+#include "base/slice.h"
+#include "store/mapped_file_queue.h"
+
+#define RQ_CQ_ENTRY_BYTES 20
+#define RQ_CQ_BLANK_SIZE  0x7FFFFFFF /* size in the slots before the first message: offset 0, tags code 0 */
+#define RQ_CQ_CODES_MAX   16         /* tags codes told of one batch */
+
+struct rq_consume_queue {
+    /* immutable after create */
+    char *name;
+    struct rq_slice topic; /* name */
+    int32_t queue_id;
+    bool delivery_times; /* SCHEDULE_TOPIC_XXXX: the tags code is when the message is due */
+    struct rq_mapped_file_queue files;
+    /* atomic: bytes from the queue's beginning; end is released behind the entry, both acquired by readers */
+    atomic_llong end;
+    atomic_llong min;
+    /* atomic: relaxed, set once by the deletion of the topic */
+    atomic_bool removed;
+    /* owned by the dispatcher (recovery before it): end of the last message in the commit log, 0 = none */
+    int64_t max_commit_log_offset;
+    /* owned by the dispatcher: what the present batch brought */
+    struct rq_consume_queue *next_touched;
+    bool touched;
+    bool codes_all;
+    size_t code_count;
+    int64_t codes[RQ_CQ_CODES_MAX];
+    /* guarded by the append lock, set by recovery: number of the next message */
+    int64_t next_offset;
+    /* owned by the flusher */
+    int64_t flushed;
+};
+
+rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32_t queue_id,
+                                   size_t file_size, struct rq_consume_queue **out);
+void rq_consume_queue_destroy(struct rq_consume_queue *queue);
+
+/* Opens the files and finds the end: the first entry without a size. */
+rmq_status rq_consume_queue_load(struct rq_consume_queue *queue, rmq_error **err);
+
+/* Recovery: entries of messages at or behind commit_log_end are dropped. */
+rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
+                                     rmq_error **err);
+
+/* Moves min to the first message that begins at or behind commit_log_min; to the end when there is none. */
+void rq_consume_queue_correct_min(struct rq_consume_queue *queue, int64_t commit_log_min);
+
+/* Deletes leading files of which every message is gone (never the last file). Returns files deleted. With the dispatcher held off. */
+int rq_consume_queue_clean(struct rq_consume_queue *queue, int64_t commit_log_min);
+
+/* Deletes all files. */
+rmq_status rq_consume_queue_clear(struct rq_consume_queue *queue, rmq_error **err);
+
+/* Dispatcher: puts the entry of message number offset. An entry that is there already is passed over. A gap before it is filled with blank
+ * slots, so that entry i is message i always. RMQ_ERR_DISK_FULL and RMQ_ERR_IO may be tried again. */
+rmq_status rq_consume_queue_put(struct rq_consume_queue *queue, int64_t offset,
+                                const struct rq_store_entry *entry, rmq_error **err);
+
+/* Writes what waits to disk when it is at least least_pages (0 = anything). */
+rmq_status rq_consume_queue_flush(struct rq_consume_queue *queue, int32_t least_pages,
+                                  rmq_error **err);
+
+/* Entries from number offset on that lie in one file: pointer and count; the file is retained. count 0: none (file NULL). */
+struct rq_cq_run {
+    const char *p;
+    size_t count;
+    struct rq_mapped_file *file;
+};
+void rq_consume_queue_run(struct rq_consume_queue *queue, int64_t offset, struct rq_cq_run *out);
+
+/* One entry; false outside [min, max) and for a blank slot. */
+bool rq_consume_queue_entry(struct rq_consume_queue *queue, int64_t offset,
+                            struct rq_store_entry *out);
+
+static inline int64_t rq_consume_queue_max(const struct rq_consume_queue *queue)
+{
+    return atomic_load_explicit(&queue->end, memory_order_acquire) / RQ_CQ_ENTRY_BYTES;
+}
+
+static inline int64_t rq_consume_queue_min(const struct rq_consume_queue *queue)
+{
+    return atomic_load_explicit(&queue->min, memory_order_acquire) / RQ_CQ_ENTRY_BYTES;
+}
+
+/* Reads an entry at p; false for a blank slot. */
+bool rq_cq_read(const char *p, struct rq_store_entry *out);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The flush thread. Owns the checkpoint; everything else is read under its owner's locks. */
+#include "store/flush.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "store/store_priv.h"
+
+#define RETRY_MS       1000 /* a failed sync is tried again so often */
+#define TIME_OUT_STEP_MS 10 /* how exactly waiters' deadlines are watched */
+
+void rq_flusher_init(struct rq_flusher *flusher)
+{
+    *flusher = (struct rq_flusher){0};
+    rq_mutex_init(&flusher->sync);
+    rq_mutex_init(&flusher->lock);
+    rq_cond_init(&flusher->work);
+}
+
+void rq_flusher_free(struct rq_flusher *flusher)
+{
+    rq_cond_destroy(&flusher->work);
+    rq_mutex_destroy(&flusher->lock);
+    rq_mutex_destroy(&flusher->sync);
+}
+
+/* ---- waiters ---- */
+
+bool rq_store_park(struct rq_store *store, int64_t next_commit_log_offset,
+                   struct rq_store_waiter *waiter)
+{
+    struct rq_flusher *flusher = &store->flusher;
+    if (store->options.flush_disk_type != RQ_FLUSH_SYNC ||
+        rq_commit_log_flushed(&store->log) >= next_commit_log_offset) {
+        return false;
+    }
+    waiter->offset = next_commit_log_offset;
+    waiter->deadline_ms = rq_deadline_ms(store->options.sync_flush_timeout_ms);
+    rq_mutex_lock(&flusher->lock);
+    waiter->next = flusher->waiters;
+    flusher->waiters = waiter;
+    flusher->wake = true;
+    rq_cond_signal(&flusher->work);
+    rq_mutex_unlock(&flusher->lock);
+    return true;
+}
+
+void rq_flusher_wake(struct rq_flusher *flusher, struct rq_store *store)
+{
+    if (rq_commit_log_flushed(&store->log) >= rq_commit_log_max(&store->log)) {
+        return;
+    }
+    rq_mutex_lock(&flusher->lock);
+    if (!flusher->wake) {
+        flusher->wake = true;
+        rq_cond_signal(&flusher->work);
+    }
+    rq_mutex_unlock(&flusher->lock);
+}
+
+/* What becomes of a waiter now; false: it goes on waiting. */
+static bool settle(const struct rq_store_waiter *waiter, int64_t flushed, int64_t now, bool failed,
+                   enum rq_put_status *st)
+{
+    if (waiter->offset <= flushed) {
+        *st = RQ_PUT_OK;
+    } else if (failed) {
+        *st = RQ_PUT_SERVICE_NOT_AVAILABLE;
+    } else {
+        *st = RQ_PUT_FLUSH_DISK_TIMEOUT;
+        return now >= waiter->deadline_ms;
+    }
+    return true;
+}
+
+static struct rq_store_waiter *reversed(struct rq_store_waiter *list)
+{
+    struct rq_store_waiter *first = NULL;
+    while (list) {
+        struct rq_store_waiter *next = list->next;
+        list->next = first;
+        first = list;
+        list = next;
+    }
+    return first;
+}
+
+void rq_flusher_complete(struct rq_flusher *flusher, struct rq_store *store, bool failed)
+{
+    int64_t flushed = rq_commit_log_flushed(&store->log);
+    int64_t now = rq_mono_ms();
+    rq_mutex_lock(&flusher->lock);
+    struct rq_store_waiter *list = reversed(flusher->waiters);
+    flusher->waiters = NULL;
+    rq_mutex_unlock(&flusher->lock);
+    struct rq_store_waiter *stay = NULL;
+    struct rq_store_waiter *stay_last = NULL;
+    while (list) {
+        struct rq_store_waiter *waiter = list;
+        enum rq_put_status st;
+        list = waiter->next;
+        if (settle(waiter, flushed, now, failed, &st)) {
+            waiter->done(waiter, st);
+        } else {
+            waiter->next = stay;
+            stay = waiter;
+            stay_last = stay_last ? stay_last : waiter;
+        }
+    }
+    if (stay) { /* newest first, as the list is kept; those parked meanwhile are newer */
+        rq_mutex_lock(&flusher->lock);
+        stay_last->next = NULL;
+        struct rq_store_waiter **end = &flusher->waiters;
+        while (*end) {
+            end = &(*end)->next;
+        }
+        *end = stay;
+        rq_mutex_unlock(&flusher->lock);
+    }
+}
+
+/* ---- syncing ---- */
+
+static bool failing_now(struct rq_store *store)
+{
+    return atomic_load_explicit(&store->health, memory_order_relaxed) & RQ_HEALTH_FLUSH;
+}
+
+static void note_sync(struct rq_store *store, rmq_status st, const rmq_error *err)
+{
+    bool failing = st != RMQ_OK;
+    if (failing != failing_now(store)) {
+        rq_store_set_health(store, RQ_HEALTH_FLUSH, failing);
+        if (failing) {
+            RQ_LOG(ERROR, "commit log cannot be written to disk, no more messages are taken",
+                   "reason=%s", err ? rmq_error_message(err) : rmq_status_text(st));
+        } else {
+            RQ_LOG(WARN, "commit log can be written to disk again", "%s", "");
+        }
+    }
+}
+
+static rmq_status sync_log(struct rq_store *store, rmq_error **err)
+{
+    int64_t time = 0;
+    rmq_error *own = NULL;
+    if (failing_now(store)) {
+        rq_commit_log_redirty(&store->log);
+    }
+    rmq_status st = rq_commit_log_flush(&store->log, &time, &own);
+    if (st == RMQ_OK) {
+        rq_checkpoint_raise(&store->checkpoint, &store->checkpoint.commit_log_time, time);
+    }
+    note_sync(store, st, own);
+    if (err && own) {
+        *err = own;
+    } else {
+        rmq_error_destroy(own);
+    }
+    return st;
+}
+
+/* Store time up to which everything has queue and index entries. */
+static int64_t dispatched_time(struct rq_store *store)
+{
+    return atomic_load_explicit(&store->dispatcher.last_time, memory_order_acquire);
+}
+
+static rmq_status sync_queues(struct rq_store *store, int32_t least_pages, rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    struct rq_consume_queue *queue;
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        if (!atomic_load_explicit(&queue->removed, memory_order_relaxed)) {
+            st = rq_consume_queue_flush(queue, least_pages, err);
+        }
+    }
+    return st;
+}
+
+rmq_status rq_store_flush_all(struct rq_store *store, rmq_error **err)
+{
+    rq_mutex_lock(&store->flusher.sync);
+    int64_t time = dispatched_time(store);
+    rmq_status st = sync_log(store, err);
+    if (st == RMQ_OK) {
+        st = sync_queues(store, 0, err);
+    }
+    if (st == RMQ_OK) {
+        rq_checkpoint_raise(&store->checkpoint, &store->checkpoint.queue_time, time);
+        st = rq_index_flush(&store->index, err);
+    }
+    if (st == RMQ_OK) {
+        rq_checkpoint_raise(&store->checkpoint, &store->checkpoint.index_time, time);
+        st = rq_checkpoint_flush(&store->checkpoint, err);
+    }
+    rq_mutex_unlock(&store->flusher.sync);
+    return st;
+}
+
+rmq_status rq_store_flush(struct rq_store *store, rmq_error **err)
+{
+    rmq_status st = rq_store_flush_all(store, err);
+    rq_flusher_complete(&store->flusher, store, st != RMQ_OK);
+    return st;
+}
+
+/* ---- the thread ---- */
+
+static void log_failure(const char *what, rmq_status st, rmq_error *err)
+{
+    if (st != RMQ_OK) {
+        RQ_LOG(ERROR, what, "reason=%s", err ? rmq_error_message(err) : rmq_status_text(st));
+    }
+    rmq_error_destroy(err);
+}
+
+static bool log_flush_due(struct rq_store *store, int64_t now)
+{
+    int64_t waiting = rq_commit_log_max(&store->log) - rq_commit_log_flushed(&store->log);
+    if (waiting <= 0 && !failing_now(store)) {
+        return false;
+    }
+    int64_t least = (int64_t)store->options.flush_commit_log_least_pages * RQ_STORE_PAGE;
+    return waiting >= least || now >= store->flusher.log_thorough_ms || failing_now(store);
+}
+
+static void flush_log(struct rq_store *store, bool asked, int64_t now)
+{
+    struct rq_flusher *flusher = &store->flusher;
+    bool due = now >= flusher->log_due_ms;
+    if (!asked && !(due && log_flush_due(store, now))) {
+        flusher->log_due_ms = due ? now + store->options.flush_interval_commit_log_ms
+                                  : flusher->log_due_ms;
+        return;
+    }
+    rq_mutex_lock(&flusher->sync);
+    rmq_status st = sync_log(store, NULL);
+    rq_mutex_unlock(&flusher->sync);
+    now = rq_mono_ms();
+    flusher->log_due_ms = now + (st == RMQ_OK ? store->options.flush_interval_commit_log_ms
+                                              : RETRY_MS);
+    flusher->log_thorough_ms = now + store->options.flush_commit_log_thorough_interval_ms;
+    rq_flusher_complete(flusher, store, st != RMQ_OK);
+    rq_store_dispatch(store); /* what is on disk now may be shown; and what failed before is tried again */
+}
+
+static bool log_file_changed(struct rq_store *store)
+{
+    int64_t file = rq_commit_log_max(&store->log) / store->options.mapped_file_size_commit_log;
+    bool changed = file != store->flusher.log_file;
+    store->flusher.log_file = file;
+    return changed;
+}
+
+static void flush_queues(struct rq_store *store, int64_t now)
+{
+    struct rq_flusher *flusher = &store->flusher;
+    if (now < flusher->queue_due_ms) {
+        return;
+    }
+    flusher->queue_due_ms = now + store->options.flush_interval_consume_queue_ms;
+    rmq_error *err = NULL;
+    rmq_status st;
+    if (now >= flusher->queue_thorough_ms || log_file_changed(store)) {
+        flusher->queue_thorough_ms = now + store->options.flush_consume_queue_thorough_interval_ms;
+        st = rq_store_flush_all(store, &err);
+    } else {
+        rq_mutex_lock(&flusher->sync);
+        st = sync_queues(store, store->options.flush_consume_queue_least_pages, &err);
+        if (st == RMQ_OK) {
+            st = rq_checkpoint_flush(&store->checkpoint, &err);
+        }
+        rq_mutex_unlock(&flusher->sync);
+    }
+    log_failure("flush of queues and checkpoint failed", st, err);
+    if (atomic_load_explicit(&store->health, memory_order_relaxed) & RQ_HEALTH_DISPATCH) {
+        rq_store_dispatch(store);
+    }
+}
+
+static int64_t next_due(struct rq_flusher *flusher)
+{
+    int64_t due = flusher->log_due_ms < flusher->queue_due_ms ? flusher->log_due_ms
+                                                              : flusher->queue_due_ms;
+    due = flusher->clean_due_ms < due ? flusher->clean_due_ms : due;
+    int64_t soon = rq_mono_ms() + TIME_OUT_STEP_MS;
+    return flusher->waiters && soon < due ? soon : due;
+}
+
+/* Waits for work; whether a sync was asked for. */
+static bool wait_for_work(struct rq_store *store, bool *stop)
+{
+    struct rq_flusher *flusher = &store->flusher;
+    rq_mutex_lock(&flusher->lock);
+    if (!flusher->wake && !flusher->stop) {
+        rq_cond_wait_until(&flusher->work, &flusher->lock, next_due(flusher));
+    }
+    bool asked = flusher->wake && !failing_now(store);
+    flusher->wake = false;
+    *stop = flusher->stop;
+    rq_mutex_unlock(&flusher->lock);
+    return asked;
+}
+
+/* A full disk is watched more closely, so that sending goes on soon after it has room. */
+static int64_t clean_interval(struct rq_store *store)
+{
+    int64_t interval = store->options.clean_resource_interval_ms;
+    bool full = atomic_load_explicit(&store->health, memory_order_relaxed) & RQ_HEALTH_DISK;
+    return full && interval > RETRY_MS ? RETRY_MS : interval;
+}
+
+static void flusher_run(void *arg)
+{
+    struct rq_store *store = arg;
+    struct rq_flusher *flusher = &store->flusher;
+    bool stop = false;
+    while (!stop) {
+        bool asked = wait_for_work(store, &stop);
+        int64_t now = rq_mono_ms();
+        flush_log(store, asked, now);
+        flush_queues(store, now);
+        rq_flusher_complete(flusher, store, failing_now(store));
+        if (now >= flusher->clean_due_ms) {
+            rq_store_clean(store, false);
+            flusher->clean_due_ms = now + clean_interval(store);
+        }
+    }
+}
+
+rmq_status rq_flusher_start(struct rq_flusher *flusher, struct rq_store *store, rmq_error **err)
+{
+    int64_t now = rq_mono_ms();
+    flusher->log_due_ms = now + store->options.flush_interval_commit_log_ms;
+    flusher->log_thorough_ms = now + store->options.flush_commit_log_thorough_interval_ms;
+    flusher->queue_due_ms = now + store->options.flush_interval_consume_queue_ms;
+    flusher->queue_thorough_ms = now + store->options.flush_consume_queue_thorough_interval_ms;
+    flusher->clean_due_ms = now + store->options.clean_resource_interval_ms;
+    log_file_changed(store);
+    rmq_status st = rq_thread_start(&flusher->thread, "rq-store-flush", flusher_run, store);
+    return st == RMQ_OK ? st : rq_error_set(err, st, "start the flush thread");
+}
+
+void rq_flusher_stop(struct rq_flusher *flusher)
+{
+    rq_mutex_lock(&flusher->lock);
+    flusher->stop = true;
+    rq_cond_signal(&flusher->work);
+    rq_mutex_unlock(&flusher->lock);
+    rq_thread_join(&flusher->thread);
+}

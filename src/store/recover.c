@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Recovery: finds the end of the commit log and brings queues and index into agreement with it. Runs inside rq_store_open, before any
+ * other thread exists. Counterparts: CommitLog.recoverNormally, CommitLog.recoverAbnormally.
+ */
+#include <inttypes.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "store/store_priv.h"
+
+/* The end of what the queues know: end and begin of their last message in the log. */
+struct known {
+    int64_t end;
+    int64_t begin;
+};
+
+static struct known last_known(struct rq_store *store)
+{
+    struct known known = {0};
+    struct rq_consume_queue *queue;
+    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        struct rq_store_entry entry;
+        int64_t max = rq_consume_queue_max(queue);
+        if (queue->max_commit_log_offset > known.end &&
+            rq_consume_queue_entry(queue, max - 1, &entry)) {
+            known.end = queue->max_commit_log_offset;
+            known.begin = entry.commit_log_offset;
+        }
+    }
+    return known;
+}
+
+/* A record as recovery accepts it: checked, and at its own place. */
+static enum rq_record_kind read_at(struct rq_store *store, struct rq_log_reader *reader,
+                                   int64_t offset, struct rq_record *record)
+{
+    size_t left = 0;
+    const char *p = rq_log_reader_at(reader, &store->log, offset, INT64_MAX, &left);
+    if (!p) {
+        return RQ_RECORD_BAD;
+    }
+    enum rq_record_kind kind = rq_record_read(p, left, store->options.check_crc_on_recover, record);
+    if (kind == RQ_RECORD_GOOD && record->commit_log_offset != offset) {
+        return RQ_RECORD_BAD;
+    }
+    return kind;
+}
+
+/* Start after a clean stop: behind the last message with an entry when that is really there, else the file that it should be in. */
+static int64_t normal_start(struct rq_store *store)
+{
+    struct known known = last_known(store);
+    struct rq_log_reader reader = {0};
+    struct rq_record record;
+    int64_t start = rq_commit_log_min(&store->log);
+    if (known.end > 0 &&
+        read_at(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
+        known.begin + record.size == known.end) {
+        start = known.end;
+    } else {
+        const struct rq_mapped_file_queue *files = &store->log.files;
+        for (size_t i = 0; i < files->count && files->files[i]->start <= known.end; i++) {
+            start = files->files[i]->start;
+        }
+    }
+    rq_log_reader_done(&reader);
+    return start;
+}
+
+/* Start after a crash: the newest file whose first record was on disk with its entries when the checkpoint was written. */
+static int64_t crash_start(struct rq_store *store)
+{
+    bool with_index = store->options.message_index_enable;
+    int64_t safe = rq_checkpoint_min(&store->checkpoint, with_index);
+    const struct rq_mapped_file_queue *files = &store->log.files;
+    for (size_t i = files->count; i-- > 0;) {
+        const struct rq_mapped_file *file = files->files[i];
+        struct rq_record record;
+        if (rq_record_read(file->data, file->size, false, &record) == RQ_RECORD_GOOD &&
+            record.store_timestamp != 0 && record.store_timestamp <= safe) {
+            return file->start;
+        }
+    }
+    return rq_commit_log_min(&store->log);
+}
+
+/* A hole between what a queue holds and the message at hand: its records in between are looked up in the log. */
+static rmq_status heal(struct rq_store *store, struct rq_consume_queue *queue, int64_t upto,
+                       rmq_error **err)
+{
+    struct rq_log_reader reader = {0};
+    int64_t offset = queue->max_commit_log_offset;
+    int64_t min = rq_commit_log_min(&store->log);
+    offset = offset > min ? offset : min;
+    RQ_LOG(WARN, "consume queue is rebuilt from the commit log",
+           "topic=%.*s queue=%d from=%" PRId64 " to=%" PRId64, (int)queue->topic.n, queue->topic.p,
+           queue->queue_id, offset, upto);
+    rmq_status st = RMQ_OK;
+    while (st == RMQ_OK && offset < upto) {
+        struct rq_record record;
+        enum rq_record_kind kind = read_at(store, &reader, offset, &record);
+        if (kind == RQ_RECORD_BAD) {
+            break;
+        }
+        if (kind == RQ_RECORD_GOOD && record.queue_id == queue->queue_id &&
+            rq_slice_eq(record.topic, queue->topic)) {
+            st = rq_dispatch_record(store, &record, err);
+        }
+        offset = kind == RQ_RECORD_GOOD ? offset + record.size
+                                        : reader.file->start + (int64_t)reader.file->size;
+    }
+    rq_log_reader_done(&reader);
+    return st;
+}
+
+/* walked: where this recovery began to follow the log; what lies behind it needs no healing. */
+static rmq_status dispatch(struct rq_store *store, const struct rq_record *record, int64_t walked,
+                           rmq_error **err)
+{
+    int32_t kind = record->sys_flag & RQ_SYS_TRANSACTION_MASK;
+    rmq_status st = RMQ_OK;
+    if (kind == 0 || kind == RQ_SYS_TRANSACTION_COMMIT) {
+        struct rq_consume_queue *queue = NULL;
+        if (rq_queue_table_get(&store->queues, record->topic, record->queue_id, &queue) == RMQ_OK &&
+            queue->max_commit_log_offset < walked && rq_commit_log_min(&store->log) < walked &&
+            record->queue_offset > rq_consume_queue_max(queue)) {
+            st = heal(store, queue, walked, err);
+        }
+    }
+    return st == RMQ_OK ? rq_dispatch_record(store, record, err) : st;
+}
+
+struct walk {
+    int64_t offset; /* begin, then end of the good records */
+    int64_t records;
+    int64_t last_time;
+};
+
+/* Follows the log from walk->offset to its end, making the entries that are missing. */
+static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error **err)
+{
+    struct rq_log_reader reader = {0};
+    const int64_t start = walk->offset;
+    int64_t offset = start;
+    rmq_status st = RMQ_OK;
+    while (st == RMQ_OK) {
+        struct rq_record record;
+        enum rq_record_kind kind = read_at(store, &reader, offset, &record);
+        if (kind == RQ_RECORD_BAD) {
+            break;
+        }
+        if (kind == RQ_RECORD_BLANK) {
+            /* The end stays before the blank until the next file turns out to begin where this ends. */
+            offset = reader.file->start + (int64_t)reader.file->size;
+            struct rq_mapped_file *next = rq_mapped_file_queue_find(&store->log.files, offset);
+            walk->offset = next ? offset : walk->offset;
+            rq_mapped_file_release(next);
+            continue;
+        }
+        st = dispatch(store, &record, start, err);
+        offset += record.size;
+        walk->offset = offset;
+        walk->last_time = record.store_timestamp;
+        walk->records++;
+    }
+    rq_log_reader_done(&reader);
+    return st;
+}
+
+/* Queues end where the log ends, and begin where it begins. */
+static rmq_status settle_queues(struct rq_store *store, int64_t end, rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    struct rq_consume_queue *queue;
+    int64_t min = rq_commit_log_min(&store->log);
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        if (store->log.files.count == 0) {
+            st = rq_consume_queue_clear(queue, err);
+        } else if (queue->max_commit_log_offset > end) {
+            st = rq_consume_queue_truncate(queue, end, err);
+        }
+        rq_consume_queue_correct_min(queue, min);
+        queue->next_offset = rq_consume_queue_max(queue);
+        queue->touched = false;
+    }
+    store->dispatcher.touched = NULL;
+    return st;
+}
+
+/* Store time of the last record, so that times do not go back. */
+static void set_last_time(struct rq_store *store, const struct walk *walk)
+{
+    int64_t time = walk->last_time;
+    struct known known = last_known(store);
+    struct rq_log_reader reader = {0};
+    struct rq_record record;
+    if (known.end > 0 && read_at(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
+        record.store_timestamp > time) {
+        time = record.store_timestamp;
+    }
+    rq_log_reader_done(&reader);
+    store->log.last_timestamp = time;
+    atomic_store_explicit(&store->dispatcher.last_time, time, memory_order_release);
+}
+
+static bool tail_is_clean(struct rq_store *store, int64_t end)
+{
+    struct rq_log_reader reader = {0};
+    size_t left = 0;
+    const char *p = rq_log_reader_at(&reader, &store->log, end, INT64_MAX, &left);
+    bool clean = true;
+    for (size_t i = 0; p && i < left && i < RQ_RECORD_BLANK_BYTES; i++) {
+        clean = clean && p[i] == 0;
+    }
+    rq_log_reader_done(&reader);
+    return clean;
+}
+
+rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err)
+{
+    int64_t began_ms = rq_mono_ms();
+    struct walk walk = {.offset = normal ? normal_start(store) : crash_start(store)};
+    int64_t start = walk.offset;
+    rmq_status st = RMQ_OK;
+    if (!normal) {
+        st = rq_index_truncate(&store->index, start, err);
+    }
+    if (st == RMQ_OK) {
+        st = walk_log(store, &walk, err);
+    }
+    if (st == RMQ_OK) {
+        st = settle_queues(store, walk.offset, err);
+    }
+    if (st == RMQ_OK) {
+        bool wipe = !normal || !tail_is_clean(store, walk.offset);
+        set_last_time(store, &walk);
+        st = rq_commit_log_set_end(&store->log, walk.offset, wipe, err);
+    }
+    atomic_store_explicit(&store->dispatcher.done, walk.offset, memory_order_release);
+    if (st == RMQ_OK && !normal) {
+        RQ_LOG(WARN, "store recovered after it was not closed",
+               "from=%" PRId64 " to=%" PRId64 " records=%" PRId64 " ms=%" PRId64, start,
+               walk.offset, walk.records, rq_mono_ms() - began_ms);
+    }
+    return st;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The store as a whole: opening, closing, appending, upkeep. Counterpart: DefaultMessageStore. */
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "store/store_priv.h"
+
+#define FILE_ABORT      "abort"
+#define FILE_CHECKPOINT "checkpoint"
+#define FILE_LOCK       "lock"
+#define DIR_COMMIT_LOG  "commitlog"
+#define DIR_QUEUES      "consumequeue"
+#define DIR_INDEX       "index"
+#define LOCK_TEXT       "lock"
+
+bool rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX])
+{
+    int n = snprintf(out, PATH_MAX, "%s/%s", store->root, name);
+    return n > 0 && n < PATH_MAX;
+}
+
+/* ---- opening ---- */
+
+/* "1s 5s 1m" to milliseconds. */
+static rmq_status parse_delays(struct rq_store *store, const char *text, rmq_error **err)
+{
+    static const struct {
+        char unit;
+        int64_t ms;
+    } units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}, {'d', 86400000}};
+    struct rq_slice rest = rq_slice_str(text);
+    struct rq_slice word;
+    while (rq_record_next_key(&rest, &word)) {
+        int64_t number = 0;
+        int64_t unit_ms = 0;
+        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+            unit_ms = word.p[word.n - 1] == units[i].unit ? units[i].ms : unit_ms;
+        }
+        if (unit_ms == 0 || !rq_slice_to_i64(rq_slice(word.p, word.n - 1), &number) || number < 0 ||
+            number > INT32_MAX || store->delay_levels == RQ_DELAY_LEVELS_MAX) {
+            return rq_error_set(err, RMQ_ERR_INVALID, "messageDelayLevel: \"%.*s\" is no delay",
+                                (int)word.n, word.p);
+        }
+        store->delays_ms[store->delay_levels++] = number * unit_ms;
+    }
+    return RMQ_OK;
+}
+
+static rmq_status set_root(struct rq_store *store, rmq_error **err)
+{
+    const char *root = store->options.store_path_root_dir;
+    if (!root || !*root || strlen(root) >= sizeof store->root - 64) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "storePathRootDir is %s",
+                            root && *root ? "too long" : "not set");
+    }
+    memcpy(store->root, root, strlen(root) + 1);
+    if (rq_sys_mkdirs(store->root) < 0) {
+        return rq_error_set(err, RMQ_ERR_IO, "make %s: %s", store->root, strerror(errno));
+    }
+    return RMQ_OK;
+}
+
+/* A lock of the open file on byte 0: it stands against the record lock that Java takes there, and against a second store of this process. */
+static rmq_status lock_root(struct rq_store *store, rmq_error **err)
+{
+    char path[PATH_MAX];
+    rq_store_path(store, FILE_LOCK, path);
+    store->lock_fd = rq_sys_open(path, O_RDWR | O_CREAT, 0644);
+    if (store->lock_fd < 0) {
+        return rq_error_set(err, RMQ_ERR_IO, "open %s: %s", path, strerror(errno));
+    }
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    if (fcntl(store->lock_fd, F_OFD_SETLK, &range) < 0) {
+        bool taken = errno == EAGAIN || errno == EACCES;
+        return rq_error_set(err, taken ? RMQ_ERR_EXISTS : RMQ_ERR_IO,
+                            taken ? "the store in %s is in use by another broker"
+                                  : "lock the store in %s",
+                            store->root);
+    }
+    if (rq_sys_pwrite(store->lock_fd, LOCK_TEXT, strlen(LOCK_TEXT), 0) < 0) {
+        return rq_error_set(err, errno == ENOSPC ? RMQ_ERR_DISK_FULL : RMQ_ERR_IO, "write %s: %s",
+                            path, strerror(errno));
+    }
+    return RMQ_OK;
+}
+
+/* File sizes as the modules need them: whole entries, and room for one record. */
+static rmq_status settle_options(struct rq_store *store, const struct rq_store_options *options,
+                                 rmq_error **err)
+{
+    rmq_status st = rq_table_check(&rq_store_table, options, err);
+    if (st == RMQ_OK) {
+        st = rq_table_copy(&rq_store_table, &store->options, options);
+    }
+    if (st != RMQ_OK) {
+        return st;
+    }
+    int64_t size = store->options.mapped_file_size_consume_queue + RQ_CQ_ENTRY_BYTES - 1;
+    store->options.mapped_file_size_consume_queue = size - size % RQ_CQ_ENTRY_BYTES;
+    struct sysinfo info;
+    store->machine_memory = sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : 0;
+    return parse_delays(store, store->options.message_delay_level, err);
+}
+
+static rmq_status init_parts(struct rq_store *store, rmq_error **err)
+{
+    char log_dir[PATH_MAX];
+    char queue_dir[PATH_MAX];
+    char index_dir[PATH_MAX];
+    const char *own = store->options.store_path_commit_log;
+    rq_store_path(store, DIR_COMMIT_LOG, log_dir);
+    rq_store_path(store, DIR_QUEUES, queue_dir);
+    rq_store_path(store, DIR_INDEX, index_dir);
+    const char *log_path = own && *own ? own : log_dir;
+    rmq_status st = rq_commit_log_init(&store->log, log_path, &store->options);
+    rmq_status st2 = rq_queue_table_init(&store->queues, queue_dir,
+                                         (size_t)store->options.mapped_file_size_consume_queue);
+    rmq_status st3 = rq_index_init(&store->index, index_dir, &store->options);
+    store->has_parts = true;
+    if (st != RMQ_OK || st2 != RMQ_OK || st3 != RMQ_OK) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
+    }
+    if (rq_sys_mkdirs(log_path) < 0 || rq_sys_mkdirs(queue_dir) < 0) {
+        return rq_error_set(err, RMQ_ERR_IO, "make directories in %s: %s", store->root,
+                            strerror(errno));
+    }
+    return RMQ_OK;
+}
+
+static rmq_status load_parts(struct rq_store *store, rmq_error **err)
+{
+    char path[PATH_MAX];
+    rq_store_path(store, FILE_CHECKPOINT, path);
+    rmq_status st = rq_commit_log_load(&store->log, err);
+    if (st == RMQ_OK) {
+        st = rq_queue_table_load(&store->queues, err);
+    }
+    if (st == RMQ_OK) {
+        st = rq_checkpoint_load(&store->checkpoint, path, err);
+    }
+    if (st == RMQ_OK && store->options.message_index_enable) {
+        st = rq_index_load(&store->index, err);
+    }
+    return st;
+}
+
+static rmq_status write_abort(struct rq_store *store, rmq_error **err)
+{
+    char path[PATH_MAX];
+    char text[32];
+    rq_store_path(store, FILE_ABORT, path);
+    int n = snprintf(text, sizeof text, "%ld", (long)getpid());
+    int fd = rq_sys_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    bool ok = fd >= 0 && rq_sys_write(fd, text, (size_t)n) == n;
+    int error = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok ? RMQ_OK
+              : rq_error_set(err, error == ENOSPC ? RMQ_ERR_DISK_FULL : RMQ_ERR_IO, "write %s: %s",
+                             path, strerror(error));
+}
+
+static bool was_closed(const struct rq_store *store)
+{
+    char path[PATH_MAX];
+    rq_store_path(store, FILE_ABORT, path);
+    return access(path, F_OK) < 0;
+}
+
+static void free_store(struct rq_store *store)
+{
+    rq_flusher_free(&store->flusher);
+    rq_dispatcher_free(&store->dispatcher);
+    rq_checkpoint_free(&store->checkpoint);
+    if (store->has_parts) {
+        rq_index_free(&store->index);
+        rq_queue_table_free(&store->queues);
+        rq_commit_log_free(&store->log);
+    }
+    if (store->lock_fd >= 0) {
+        close(store->lock_fd);
+    }
+    rq_table_free(&rq_store_table, &store->options);
+    rq_free(store);
+}
+
+/* Everything up to the threads. abort is written before recovery changes anything, so that a crash in here is one, too. */
+static rmq_status open_files(struct rq_store *store, rmq_error **err)
+{
+    rmq_status st = set_root(store, err);
+    if (st == RMQ_OK) {
+        st = lock_root(store, err);
+    }
+    if (st == RMQ_OK) {
+        st = init_parts(store, err);
+    }
+    if (st == RMQ_OK) {
+        st = load_parts(store, err);
+    }
+    bool normal = was_closed(store);
+    if (st == RMQ_OK) {
+        st = write_abort(store, err);
+    }
+    return st == RMQ_OK ? rq_store_recover(store, normal, err) : st;
+}
+
+rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store **out,
+                         rmq_error **err)
+{
+    struct rq_store *store = rq_calloc(1, sizeof *store);
+    if (!store) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
+    }
+    store->lock_fd = -1;
+    rq_dispatcher_init(&store->dispatcher);
+    rq_flusher_init(&store->flusher);
+    rmq_status st = settle_options(store, options, err);
+    if (st == RMQ_OK) {
+        st = open_files(store, err);
+    }
+    if (st == RMQ_OK) {
+        st = rq_commit_log_start(&store->log, err);
+    }
+    if (st == RMQ_OK) {
+        st = rq_flusher_start(&store->flusher, store, err);
+        if (st != RMQ_OK) {
+            rq_commit_log_stop(&store->log);
+        }
+    }
+    if (st != RMQ_OK) {
+        free_store(store);
+        return st;
+    }
+    *out = store;
+    return RMQ_OK;
+}
+
+void rq_store_set_listener(struct rq_store *store, rq_store_arrival_fn arrived, void *user)
+{
+    rq_dispatch_hold(store);
+    store->dispatcher.arrived = arrived;
+    store->dispatcher.user = user;
+    rq_dispatch_let_go(store);
+}
+
+void rq_store_close(struct rq_store *store)
+{
+    if (!store) {
+        return;
+    }
+    rq_store_set_health(store, RQ_HEALTH_CLOSING, true);
+    rq_flusher_stop(&store->flusher);
+    rq_commit_log_stop(&store->log);
+    rmq_error *err = NULL;
+    rmq_status st = rq_store_flush_all(store, &err);
+    rq_store_dispatch(store);
+    if (st == RMQ_OK) {
+        st = rq_store_flush_all(store, &err);
+    }
+    rq_flusher_complete(&store->flusher, store, true);
+    bool complete = atomic_load_explicit(&store->dispatcher.done, memory_order_acquire) ==
+                    rq_commit_log_max(&store->log);
+    char path[PATH_MAX];
+    rq_store_path(store, FILE_ABORT, path);
+    if (st != RMQ_OK || !complete) {
+        RQ_LOG(ERROR, "store closed with work left, it will be recovered at the next start",
+               "path=%s reason=%s", store->root, err ? rmq_error_message(err) : "dispatch");
+    } else {
+        rq_sys_unlink(path);
+    }
+    rmq_error_destroy(err);
+    free_store(store);
+}
+
+/* ---- appending ---- */
+
+static const char *const put_names[] = {
+    [RQ_PUT_OK] = "PUT_OK",
+    [RQ_PUT_FLUSH_DISK_TIMEOUT] = "FLUSH_DISK_TIMEOUT",
+    [RQ_PUT_SERVICE_NOT_AVAILABLE] = "SERVICE_NOT_AVAILABLE",
+    [RQ_PUT_CREATE_MAPPED_FILE_FAILED] = "CREATE_MAPPED_FILE_FAILED",
+    [RQ_PUT_MESSAGE_ILLEGAL] = "MESSAGE_ILLEGAL",
+    [RQ_PUT_PROPERTIES_SIZE_EXCEEDED] = "PROPERTIES_SIZE_EXCEEDED",
+    [RQ_PUT_OS_PAGE_CACHE_BUSY] = "OS_PAGE_CACHE_BUSY",
+    [RQ_PUT_UNKNOWN_ERROR] = "UNKNOWN_ERROR",
+};
+
+const char *rq_put_status_name(enum rq_put_status status)
+{
+    size_t i = (size_t)status;
+    return i < sizeof put_names / sizeof put_names[0] ? put_names[i] : "UNKNOWN_ERROR";
+}
+
+static enum rq_put_status check_health(struct rq_store *store, char *reason)
+{
+    unsigned health = atomic_load_explicit(&store->health, memory_order_relaxed);
+    if (health == 0) {
+        return RQ_PUT_OK;
+    }
+    const char *why = health & RQ_HEALTH_CLOSING    ? "the store is closing"
+                      : health & RQ_HEALTH_FLUSH    ? "the commit log cannot be written to disk"
+                      : health & RQ_HEALTH_DISPATCH ? "queue entries cannot be written"
+                                                    : "disk full";
+    snprintf(reason, RQ_PUT_REASON_MAX, "%s", why);
+    return RQ_PUT_SERVICE_NOT_AVAILABLE;
+}
+
+/* Under the append lock. The queue may have been deleted since it was found. */
+static enum rq_put_status append_locked(struct rq_store *store, struct rq_append *append,
+                                        struct rq_store_put *out)
+{
+    if (atomic_load_explicit(&append->queue->removed, memory_order_relaxed)) {
+        rmq_status st = rq_queue_table_get(&store->queues, append->msgs[0].topic,
+                                           append->msgs[0].queue_id, &append->queue);
+        if (st != RMQ_OK) {
+            snprintf(out->reason, sizeof out->reason, "queue: %s", rmq_status_text(st));
+            return RQ_PUT_UNKNOWN_ERROR;
+        }
+    }
+    return rq_commit_log_append_locked(&store->log, append, out);
+}
+
+static enum rq_put_status append(struct rq_store *store, struct rq_append *append,
+                                 struct rq_store_put *out)
+{
+    const struct rq_msg *first = &append->msgs[0];
+    out->status = check_health(store, out->reason);
+    if (out->status != RQ_PUT_OK) {
+        return out->status;
+    }
+    rmq_status st = rq_queue_table_get(&store->queues, first->topic, first->queue_id,
+                                       &append->queue);
+    if (st != RMQ_OK) {
+        snprintf(out->reason, sizeof out->reason, "queue: %s", rmq_status_text(st));
+        out->status = st == RMQ_ERR_INVALID ? RQ_PUT_MESSAGE_ILLEGAL : RQ_PUT_UNKNOWN_ERROR;
+        return out->status;
+    }
+    rq_mutex_lock(&store->log.lock);
+    out->status = append_locked(store, append, out);
+    rq_mutex_unlock(&store->log.lock);
+    return out->status;
+}
+
+enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
+                                   struct rq_store_put *out)
+{
+    struct rq_record_plan plan;
+    out->reason[0] = '\0';
+    out->status = rq_record_plan(&store->options, msg, &plan, out->reason);
+    if (out->status != RQ_PUT_OK) {
+        return out->status;
+    }
+    struct rq_append one = {.msgs = msg, .plans = &plan, .count = 1, .total = plan.size};
+    return append(store, &one, out);
+}
+
+static enum rq_put_status plan_batch(struct rq_store *store, const struct rq_msg *msgs,
+                                     size_t count, struct rq_record_plan *plans, size_t *total,
+                                     char *reason)
+{
+    size_t limit = (size_t)store->options.max_message_size + RQ_RECORD_EXTRA_BYTES;
+    *total = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!rq_slice_eq(msgs[i].topic, msgs[0].topic) || msgs[i].queue_id != msgs[0].queue_id) {
+            snprintf(reason, RQ_PUT_REASON_MAX, "a batch has one topic and queue");
+            return RQ_PUT_MESSAGE_ILLEGAL;
+        }
+        enum rq_put_status st = rq_record_plan(&store->options, &msgs[i], &plans[i], reason);
+        if (st != RQ_PUT_OK) {
+            return st;
+        }
+        *total += plans[i].size;
+        if (*total > limit) {
+            snprintf(reason, RQ_PUT_REASON_MAX, "batch larger than %zu bytes", limit);
+            return RQ_PUT_MESSAGE_ILLEGAL;
+        }
+    }
+    return RQ_PUT_OK;
+}
+
+enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq_msg *msgs,
+                                         size_t count, int64_t *offsets, struct rq_store_put *out)
+{
+    out->reason[0] = '\0';
+    if (count == 0) {
+        snprintf(out->reason, sizeof out->reason, "empty batch");
+        return out->status = RQ_PUT_MESSAGE_ILLEGAL;
+    }
+    struct rq_record_plan *plans = rq_calloc(count, sizeof *plans);
+    if (!plans) {
+        snprintf(out->reason, sizeof out->reason, "out of memory");
+        return out->status = RQ_PUT_UNKNOWN_ERROR;
+    }
+    size_t total;
+    out->status = plan_batch(store, msgs, count, plans, &total, out->reason);
+    if (out->status == RQ_PUT_OK) {
+        struct rq_append all = {
+            .msgs = msgs, .plans = plans, .count = count, .total = total, .offsets = offsets};
+        append(store, &all, out);
+    }
+    rq_free(plans);
+    return out->status;
+}
+
+/* ---- upkeep ---- */
+
+void rq_store_delete_topic(struct rq_store *store, struct rq_slice topic)
+{
+    rmq_error *err = NULL;
+    rq_dispatch_hold(store);
+    rq_mutex_lock(&store->log.lock);
+    rq_dispatch_run_locked(store); /* records on their way must not bring the queues back */
+    rmq_status st = rq_queue_table_remove(&store->queues, topic, &err);
+    rq_mutex_unlock(&store->log.lock);
+    rq_dispatch_let_go(store);
+    if (st != RMQ_OK) {
+        RQ_LOG(WARN, "queues of a topic not removed", "topic=%.*s reason=%s", (int)topic.n, topic.p,
+               err ? rmq_error_message(err) : rmq_status_text(st));
+    }
+    rmq_error_destroy(err);
+}
+
+void rq_store_each_queue(struct rq_store *store,
+                         bool (*each)(struct rq_slice topic, int32_t queue_id, void *user),
+                         void *user)
+{
+    struct rq_consume_queue *queue;
+    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        if (!atomic_load_explicit(&queue->removed, memory_order_relaxed) &&
+            !each(queue->topic, queue->queue_id, user)) {
+            break;
+        }
+    }
+}
+
+int rq_store_delay_level_max(struct rq_store *store)
+{
+    return store->delay_levels;
+}
+
+int64_t rq_store_delay_ms(struct rq_store *store, int level)
+{
+    return level >= 1 && level <= store->delay_levels ? store->delays_ms[level - 1] : -1;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* What the modules of the store share: the store itself. */
+#ifndef RQ_STORE_STORE_PRIV_H
+#define RQ_STORE_STORE_PRIV_H
+
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "store/checkpoint.h"
+#include "store/commit_log.h"
+#include "store/dispatch.h"
+#include "store/flush.h"
+#include "store/index.h"
+#include "store/queue_table.h"
+#include "store/store.h"
+
+#define RQ_DELAY_LEVELS_MAX 64
+
+/* Why the store takes no messages; 0 = it does. */
+enum {
+    RQ_HEALTH_CLOSING = 1,
+    RQ_HEALTH_FLUSH = 2,    /* the last sync of the commit log failed */
+    RQ_HEALTH_DISPATCH = 4, /* a queue entry could not be written */
+    RQ_HEALTH_DISK = 8      /* the partition is nearly full */
+};
+
+struct rq_store {
+    /* immutable after open */
+    struct rq_store_options options;
+    char root[PATH_MAX];
+    int64_t delays_ms[RQ_DELAY_LEVELS_MAX];
+    int delay_levels;
+    int64_t machine_memory; /* bytes */
+    int lock_fd;
+    bool has_parts; /* log, queues and index are initialised */
+    /* each with its own locks */
+    struct rq_commit_log log;
+    struct rq_queue_table queues;
+    struct rq_index index;
+    struct rq_checkpoint checkpoint;
+    struct rq_dispatcher dispatcher;
+    struct rq_flusher flusher;
+    /* atomic: relaxed bits and counters */
+    atomic_uint health;
+    atomic_ullong get_messages;
+    atomic_ullong get_bytes;
+};
+
+static inline void rq_store_set_health(struct rq_store *store, unsigned bit, bool bad)
+{
+    if (bad) {
+        atomic_fetch_or_explicit(&store->health, bit, memory_order_relaxed);
+    } else {
+        atomic_fetch_and_explicit(&store->health, ~bit, memory_order_relaxed);
+    }
+}
+
+/* Path below the root; false when it is too long. */
+bool rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX]);
+
+/* recover.c: brings log, queues and index of the loaded store into agreement. normal: it was closed by rq_store_close. */
+rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err);
+
+#endif
