@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The heartbeat body, written by clients and parsed by brokers. Pure functions, any thread. */
+/* Heartbeats, written by clients every 30 s and parsed by brokers. Counterparts: HeartbeatData, ConsumerData, ProducerData. */
 #include "wire/heartbeat.h"
 
 #include <string.h>
 
 #include "base/err.h"
-#include "base/json.h"
 #include "base/mem.h"
+#include "wire/body_priv.h"
 
-static const char *const type_names[] = {"CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"};
-static const char *const model_names[] = {"CLUSTERING", "BROADCASTING"};
-static const char *const from_names[] = {"CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET",
-                                         "CONSUME_FROM_TIMESTAMP"};
+static const char *const types[] = {"CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP"};
+static const char *const models[] = {"CLUSTERING", "BROADCASTING"};
 
-#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+/* The first three are written; the deprecated ones are read as what they mean today. */
+static const struct {
+    const char *name;
+    enum rq_consume_from from;
+} froms[] = {{"CONSUME_FROM_LAST_OFFSET", RQ_FROM_LAST_OFFSET},
+             {"CONSUME_FROM_FIRST_OFFSET", RQ_FROM_FIRST_OFFSET},
+             {"CONSUME_FROM_TIMESTAMP", RQ_FROM_TIMESTAMP},
+             {"CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST", RQ_FROM_LAST_OFFSET},
+             {"CONSUME_FROM_MIN_OFFSET", RQ_FROM_LAST_OFFSET},
+             {"CONSUME_FROM_MAX_OFFSET", RQ_FROM_LAST_OFFSET}};
 
-/* Index of name, 0 when it is none. */
-static size_t index_of(const char *name, const char *const *list, size_t count)
+static size_t find(const char *name, const char *const *names, size_t count)
 {
     for (size_t i = 0; name && i < count; i++) {
-        if (strcmp(name, list[i]) == 0) {
+        if (strcmp(name, names[i]) == 0) {
             return i;
         }
     }
@@ -29,122 +35,89 @@ static size_t index_of(const char *name, const char *const *list, size_t count)
 
 const char *rq_consume_type_name(enum rq_consume_type type)
 {
-    return type_names[type];
+    return types[type];
 }
 
 const char *rq_message_model_name(enum rq_message_model model)
 {
-    return model_names[model];
+    return models[model];
 }
 
 const char *rq_consume_from_name(enum rq_consume_from from)
 {
-    return from_names[from];
+    return froms[from].name;
 }
 
 enum rq_consume_type rq_consume_type_of(const char *name)
 {
-    return (enum rq_consume_type)index_of(name, type_names, COUNT(type_names));
+    return (enum rq_consume_type)find(name, types, sizeof types / sizeof types[0]);
 }
 
 enum rq_message_model rq_message_model_of(const char *name)
 {
-    return (enum rq_message_model)index_of(name, model_names, COUNT(model_names));
+    return (enum rq_message_model)find(name, models, sizeof models / sizeof models[0]);
 }
 
 enum rq_consume_from rq_consume_from_of(const char *name)
 {
-    return (enum rq_consume_from)index_of(name, from_names, COUNT(from_names));
+    for (size_t i = 0; name && i < sizeof froms / sizeof froms[0]; i++) {
+        if (strcmp(name, froms[i].name) == 0) {
+            return froms[i].from;
+        }
+    }
+    return RQ_FROM_LAST_OFFSET;
 }
 
-static size_t array_size(const cJSON *array)
+static rmq_status parse_consumer(const cJSON *json, struct rq_consumer_data *out, rmq_error **err)
 {
-    return cJSON_IsArray(array) ? (size_t)cJSON_GetArraySize(array) : 0;
-}
-
-static rmq_status parse_subscriptions(const cJSON *json, struct rq_consumer_data *consumer, rmq_error **err)
-{
-    const cJSON *list = rq_json_get(json, "subscriptionDataSet");
-    size_t n = array_size(list);
-    consumer->subscriptions = rq_calloc(n ? n : 1, sizeof *consumer->subscriptions);
-    if (!consumer->subscriptions) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "heartbeat: out of memory");
-    }
-    const cJSON *item = NULL;
-    if (n == 0) {
-        return RMQ_OK;
-    }
-    cJSON_ArrayForEach(item, list)
-    {
-        rmq_status st =
-            rq_subscription_parse(item, &consumer->subscriptions[consumer->subscription_count], err);
+    const cJSON *subs = rq_json_get(json, "subscriptionDataSet");
+    *out = (struct rq_consumer_data){
+        .group = rq_json_str(json, "groupName", ""),
+        .type = rq_consume_type_of(rq_json_str(json, "consumeType", NULL)),
+        .model = rq_message_model_of(rq_json_str(json, "messageModel", NULL)),
+        .from = rq_consume_from_of(rq_json_str(json, "consumeFromWhere", NULL)),
+        .unit_mode = rq_json_bool(json, "unitMode", false)};
+    rmq_status st =
+        rq_body_array(rq_body_count(subs), sizeof(struct rq_subscription *), &out->subscriptions, err);
+    for (const cJSON *item = rq_body_first(st ? NULL : subs); item; item = item->next) {
+        st = rq_subscription_parse(item, &out->subscriptions[out->subscription_count], err);
         if (st) {
             return st;
         }
-        consumer->subscription_count++;
+        out->subscription_count++;
     }
-    return RMQ_OK;
+    return st;
 }
 
-static rmq_status parse_consumers(struct rq_heartbeat *out, rmq_error **err)
+static rmq_status parse_consumers(const cJSON *json, struct rq_heartbeat *out, rmq_error **err)
 {
-    const cJSON *list = rq_json_get(out->json, "consumerDataSet");
-    size_t n = array_size(list);
-    out->consumers = rq_calloc(n ? n : 1, sizeof *out->consumers);
-    if (!out->consumers) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "heartbeat: out of memory");
-    }
-    const cJSON *item = NULL;
-    if (n == 0) {
-        return RMQ_OK;
-    }
-    cJSON_ArrayForEach(item, list)
-    {
-        struct rq_consumer_data *consumer = &out->consumers[out->consumer_count];
-        consumer->group = rq_json_str(item, "groupName", NULL);
-        if (!consumer->group) {
-            return rq_error_set(err, RMQ_ERR_PROTOCOL, "heartbeat of %s: a consumer without groupName",
-                                out->client_id);
-        }
-        consumer->type = rq_consume_type_of(rq_json_str(item, "consumeType", NULL));
-        consumer->model = rq_message_model_of(rq_json_str(item, "messageModel", NULL));
-        consumer->from = rq_consume_from_of(rq_json_str(item, "consumeFromWhere", NULL));
-        consumer->unit_mode = rq_json_bool(item, "unitMode", false);
-        out->consumer_count++;
-        rmq_status st = parse_subscriptions(item, consumer, err);
+    rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->consumers, &out->consumers, err);
+    for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
+        /* Counted before it is whole, so that clear frees what it has. */
+        st = parse_consumer(item, &out->consumers[out->consumer_count++], err);
         if (st) {
             return st;
         }
     }
-    return RMQ_OK;
+    return st;
 }
 
-static rmq_status parse_producers(struct rq_heartbeat *out, rmq_error **err)
+static rmq_status parse_producers(const cJSON *json, struct rq_heartbeat *out, rmq_error **err)
 {
-    const cJSON *list = rq_json_get(out->json, "producerDataSet");
-    size_t n = array_size(list);
-    out->producers = rq_calloc(n ? n : 1, sizeof *out->producers);
-    if (!out->producers) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "heartbeat: out of memory");
-    }
-    const cJSON *item = NULL;
-    if (n == 0) {
-        return RMQ_OK;
-    }
-    cJSON_ArrayForEach(item, list)
-    {
+    rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->producers, &out->producers, err);
+    for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
         const char *group = rq_json_str(item, "groupName", NULL);
         if (group) {
             out->producers[out->producer_count++] = group;
         }
     }
-    return RMQ_OK;
+    return st;
 }
 
 rmq_status rq_heartbeat_parse(struct rq_slice json, struct rq_heartbeat *out, rmq_error **err)
 {
     *out = (struct rq_heartbeat){0};
-    rmq_status st = rq_json_parse(json, &out->json, err);
+    rmq_status st = rq_body_open(json, "heartbeat", &out->json, err);
     if (st) {
         return st;
     }
@@ -152,13 +125,13 @@ rmq_status rq_heartbeat_parse(struct rq_slice json, struct rq_heartbeat *out, rm
     out->fingerprint = rq_json_i32(out->json, "heartbeatFingerprint", 0);
     out->without_sub = rq_json_bool(out->json, "withoutSub", false);
     if (!out->client_id) {
-        st = rq_error_set(err, RMQ_ERR_PROTOCOL, "heartbeat without clientID");
+        st = rq_error_set(err, RMQ_ERR_PROTOCOL, "heartbeat without a client id");
     }
-    if (!st) {
-        st = parse_producers(out, err);
+    if (st == RMQ_OK) {
+        st = parse_producers(rq_json_get(out->json, "producerDataSet"), out, err);
     }
-    if (!st) {
-        st = parse_consumers(out, err);
+    if (st == RMQ_OK) {
+        st = parse_consumers(rq_json_get(out->json, "consumerDataSet"), out, err);
     }
     if (st) {
         rq_heartbeat_clear(out);
@@ -188,39 +161,30 @@ struct rq_subscription *rq_heartbeat_take_subscription(struct rq_consumer_data *
     return sub;
 }
 
-static void add_text(struct rq_buf *out, bool *first, const char *name, const char *value)
+void rq_consumer_data_write(const struct rq_consumer_data *consumer, struct rq_buf *out)
 {
-    rq_json_add_member(out, first, name);
-    rq_json_add_string(out, rq_slice_str(value));
+    bool first = true;
+    rq_buf_add_char(out, '{');
+    rq_body_add_text(out, &first, "consumeFromWhere", rq_consume_from_name(consumer->from));
+    rq_body_add_text(out, &first, "consumeType", rq_consume_type_name(consumer->type));
+    rq_body_add_text(out, &first, "groupName", consumer->group);
+    rq_body_add_text(out, &first, "messageModel", rq_message_model_name(consumer->model));
+    rq_json_add_member(out, &first, "subscriptionDataSet");
+    rq_buf_add_char(out, '[');
+    for (size_t i = 0; i < consumer->subscription_count; i++) {
+        rq_body_next(out, i);
+        rq_subscription_write(consumer->subscriptions[i], out);
+    }
+    rq_buf_add_char(out, ']');
+    rq_body_add_bool(out, &first, "unitMode", consumer->unit_mode);
+    rq_buf_add_char(out, '}');
 }
 
 void rq_producer_data_write(const char *group, struct rq_buf *out)
 {
     bool first = true;
     rq_buf_add_char(out, '{');
-    add_text(out, &first, "groupName", group);
-    rq_buf_add_char(out, '}');
-}
-
-void rq_consumer_data_write(const struct rq_consumer_data *consumer, struct rq_buf *out)
-{
-    bool first = true;
-    rq_buf_add_char(out, '{');
-    add_text(out, &first, "consumeFromWhere", rq_consume_from_name(consumer->from));
-    add_text(out, &first, "consumeType", rq_consume_type_name(consumer->type));
-    add_text(out, &first, "groupName", consumer->group);
-    add_text(out, &first, "messageModel", rq_message_model_name(consumer->model));
-    rq_json_add_member(out, &first, "subscriptionDataSet");
-    rq_buf_add_char(out, '[');
-    for (size_t i = 0; i < consumer->subscription_count; i++) {
-        if (i) {
-            rq_buf_add_char(out, ',');
-        }
-        rq_subscription_write(consumer->subscriptions[i], out);
-    }
-    rq_buf_add_char(out, ']');
-    rq_json_add_member(out, &first, "unitMode");
-    rq_buf_add_str(out, consumer->unit_mode ? "true" : "false");
+    rq_body_add_text(out, &first, "groupName", group);
     rq_buf_add_char(out, '}');
 }
 
@@ -228,28 +192,22 @@ void rq_heartbeat_write(const struct rq_heartbeat *heartbeat, struct rq_buf *out
 {
     bool first = true;
     rq_buf_add_char(out, '{');
-    add_text(out, &first, "clientID", heartbeat->client_id);
+    rq_body_add_text(out, &first, "clientID", heartbeat->client_id);
     rq_json_add_member(out, &first, "consumerDataSet");
     rq_buf_add_char(out, '[');
     for (size_t i = 0; i < heartbeat->consumer_count; i++) {
-        if (i) {
-            rq_buf_add_char(out, ',');
-        }
+        rq_body_next(out, i);
         rq_consumer_data_write(&heartbeat->consumers[i], out);
     }
     rq_buf_add_char(out, ']');
-    rq_json_add_member(out, &first, "heartbeatFingerprint");
-    rq_buf_add_i64(out, heartbeat->fingerprint);
+    rq_body_add_i64(out, &first, "heartbeatFingerprint", heartbeat->fingerprint);
     rq_json_add_member(out, &first, "producerDataSet");
     rq_buf_add_char(out, '[');
     for (size_t i = 0; i < heartbeat->producer_count; i++) {
-        if (i) {
-            rq_buf_add_char(out, ',');
-        }
+        rq_body_next(out, i);
         rq_producer_data_write(heartbeat->producers[i], out);
     }
     rq_buf_add_char(out, ']');
-    rq_json_add_member(out, &first, "withoutSub");
-    rq_buf_add_str(out, heartbeat->without_sub ? "true" : "false");
+    rq_body_add_bool(out, &first, "withoutSub", heartbeat->without_sub);
     rq_buf_add_char(out, '}');
 }

@@ -1,73 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Subscriptions. Everything of one lies in a single allocation: the struct, its arrays, then its texts. */
+/*
+ * Subscriptions, each in one piece of memory: struct, tags, codes, then the texts. Made by consumers from expressions, by brokers from heartbeats.
+ * Counterparts: FilterAPI, SubscriptionData, ExpressionMessageFilter.
+ */
 #include "wire/subscription.h"
 
 #include <string.h>
 
 #include "base/err.h"
 #include "base/jhash.h"
-#include "base/json.h"
 #include "base/mem.h"
+#include "wire/body_priv.h"
 
-/* What a subscription is made from, before its memory is one piece. Tags are slices of the expression or of the JSON tree. */
-struct parts {
-    struct rq_slice topic;
-    struct rq_slice sub_string;
-    struct rq_slice type;
-    struct rq_slice *tags;
-    size_t tag_count;
+/* A subscription while it is made: its arrays are writable, texts is the free room behind them. */
+struct maker {
+    struct rq_subscription *sub;
+    const char **tags;
     int32_t *codes;
-    size_t code_count;
-    int64_t version;
-    bool class_filter_mode;
+    char *texts;
 };
 
-/* Copies a text behind *at and moves it. */
-static const char *put_text(char **at, struct rq_slice text)
+static bool start(struct maker *m, size_t tags, size_t codes, size_t text_size)
 {
-    char *start = *at;
+    size_t size = sizeof *m->sub + tags * sizeof *m->tags + codes * sizeof *m->codes + text_size;
+    m->sub = rq_calloc(1, size);
+    if (!m->sub) {
+        return false;
+    }
+    m->tags = (const char **)(void *)(m->sub + 1);
+    m->codes = (int32_t *)(void *)(m->tags + tags);
+    m->texts = (char *)(m->codes + codes);
+    m->sub->tags = m->tags;
+    m->sub->codes = m->codes;
+    return true;
+}
+
+static const char *keep(struct maker *m, struct rq_slice text)
+{
+    char *copy = m->texts;
     if (text.n) {
-        memcpy(start, text.p, text.n);
+        memcpy(copy, text.p, text.n);
     }
-    start[text.n] = '\0';
-    *at += text.n + 1;
-    return start;
+    copy[text.n] = '\0';
+    m->texts += text.n + 1;
+    return copy;
 }
 
-static struct rq_subscription *assemble(const struct parts *parts)
+static void add_tag(struct maker *m, struct rq_slice tag)
 {
-    size_t size = sizeof(struct rq_subscription) + parts->tag_count * sizeof(char *) +
-                  parts->code_count * sizeof(int32_t) + parts->topic.n + parts->sub_string.n +
-                  parts->type.n + 3;
-    for (size_t i = 0; i < parts->tag_count; i++) {
-        size += parts->tags[i].n + 1;
+    for (size_t i = 0; i < m->sub->tag_count; i++) {
+        if (rq_slice_eq_str(tag, m->tags[i])) {
+            return;
+        }
     }
-    struct rq_subscription *sub = rq_alloc(size);
-    if (!sub) {
-        return NULL;
-    }
-    const char **tags = (const char **)(sub + 1);
-    int32_t *codes = (int32_t *)(void *)(tags + parts->tag_count);
-    char *at = (char *)(codes + parts->code_count);
-    *sub = (struct rq_subscription){.tag_count = parts->tag_count,
-                                    .tags = tags,
-                                    .code_count = parts->code_count,
-                                    .codes = codes,
-                                    .version = parts->version,
-                                    .class_filter_mode = parts->class_filter_mode};
-    sub->topic = put_text(&at, parts->topic);
-    sub->sub_string = put_text(&at, parts->sub_string);
-    sub->expression_type = put_text(&at, parts->type);
-    for (size_t i = 0; i < parts->tag_count; i++) {
-        tags[i] = put_text(&at, parts->tags[i]);
-    }
-    if (parts->code_count) {
-        memcpy(codes, parts->codes, parts->code_count * sizeof *codes);
-    }
-    return sub;
+    m->tags[m->sub->tag_count++] = keep(m, tag);
 }
 
+static void add_code(struct maker *m, int32_t code)
+{
+    for (size_t i = 0; i < m->sub->code_count; i++) {
+        if (m->codes[i] == code) {
+            return;
+        }
+    }
+    m->codes[m->sub->code_count++] = code;
+}
+
+/* Java's trim: everything up to the blank goes. */
 static struct rq_slice trim(struct rq_slice s)
 {
     while (s.n && (unsigned char)s.p[0] <= ' ') {
@@ -79,132 +79,106 @@ static struct rq_slice trim(struct rq_slice s)
     return s;
 }
 
-static void add_tag(struct parts *parts, struct rq_slice tag)
-{
-    for (size_t i = 0; i < parts->tag_count; i++) {
-        if (rq_slice_eq(parts->tags[i], tag)) {
-            return;
-        }
-    }
-    parts->tags[parts->tag_count++] = tag;
-    int32_t code = rq_java_hash(tag);
-    for (size_t i = 0; i < parts->code_count; i++) {
-        if (parts->codes[i] == code) {
-            return;
-        }
-    }
-    parts->codes[parts->code_count++] = code;
-}
-
-/* Next piece between "||"; false at the end. */
+/* Cuts the piece up to the next "||" off the front; false when nothing is left. */
 static bool next_piece(struct rq_slice *rest, struct rq_slice *piece)
 {
     if (!rest->p) {
         return false;
     }
-    const char *bar = rest->n ? memmem(rest->p, rest->n, "||", 2) : NULL;
-    if (bar) {
-        *piece = rq_slice(rest->p, (size_t)(bar - rest->p));
-        *rest = rq_slice(bar + 2, rest->n - piece->n - 2);
-    } else {
-        *piece = *rest;
-        *rest = rq_slice(NULL, 0);
-    }
-    return true;
-}
-
-/* Java refuses an expression that splits into nothing ("||"), and accepts one that splits into blanks ("|| ||"). */
-static bool only_separators(struct rq_slice s)
-{
-    if (s.n == 0 || s.n % 2) {
-        return false;
-    }
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] != '|') {
-            return false;
+    for (size_t i = 0; i + 1 < rest->n; i++) {
+        if (rest->p[i] == '|' && rest->p[i + 1] == '|') {
+            *piece = rq_slice(rest->p, i);
+            *rest = rq_slice(rest->p + i + 2, rest->n - i - 2);
+            return true;
         }
     }
+    *piece = *rest;
+    *rest = rq_slice(NULL, 0);
     return true;
 }
 
-static rmq_status split_tags(struct parts *parts, rmq_error **err)
+/* Number of pieces; *any tells whether one of them is not empty: "||" alone is refused, "|| ||" is not, as in Java. */
+static size_t count_pieces(struct rq_slice expression, bool *any)
 {
-    if (only_separators(parts->sub_string)) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "subscription of %.*s: \"%.*s\" names no tag",
-                            (int)parts->topic.n, parts->topic.p, (int)parts->sub_string.n,
-                            parts->sub_string.p);
-    }
-    size_t most = parts->sub_string.n / 2 + 1;
-    parts->tags = rq_calloc(most, sizeof *parts->tags);
-    parts->codes = rq_calloc(most, sizeof *parts->codes);
-    if (!parts->tags || !parts->codes) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "subscription: out of memory");
-    }
-    struct rq_slice rest = parts->sub_string;
     struct rq_slice piece;
-    while (next_piece(&rest, &piece)) {
+    size_t count = 0;
+    *any = false;
+    while (next_piece(&expression, &piece)) {
+        count++;
+        *any = *any || piece.n > 0;
+    }
+    return count;
+}
+
+static void add_tags(struct maker *m, struct rq_slice expression)
+{
+    struct rq_slice piece;
+    while (next_piece(&expression, &piece)) {
         piece = trim(piece);
         if (piece.n) {
-            add_tag(parts, piece);
+            add_tag(m, piece);
+            add_code(m, rq_java_hash(piece));
         }
     }
-    return RMQ_OK;
-}
-
-static rmq_status finish(struct parts *parts, rmq_status st, struct rq_subscription **out, rmq_error **err)
-{
-    if (!st) {
-        *out = assemble(parts);
-        st = *out ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "subscription: out of memory");
-    }
-    rq_free(parts->tags);
-    rq_free(parts->codes);
-    return st;
 }
 
 rmq_status rq_subscription_create(const char *topic, const char *expression, const char *type,
                                   int64_t version, struct rq_subscription **out, rmq_error **err)
 {
-    const char *text = expression && *expression ? expression : RQ_SUBSCRIBE_ALL;
-    struct parts parts = {.topic = rq_slice_str(topic),
-                          .sub_string = rq_slice_str(text),
-                          .type = rq_slice_str(type ? type : RQ_EXPRESSION_TAG),
-                          .version = version};
     *out = NULL;
-    rmq_status st = RMQ_OK;
-    if (!rq_slice_eq_str(parts.type, RQ_EXPRESSION_TAG)) {
-        if (!expression || !*expression) {
-            return rq_error_set(err, RMQ_ERR_INVALID, "subscription of %s: an empty %s expression", topic, type);
+    type = type ? type : RQ_EXPRESSION_TAG;
+    bool by_tag = strcmp(type, RQ_EXPRESSION_TAG) == 0;
+    if (!expression || !*expression) {
+        if (!by_tag) {
+            return rq_error_set(err, RMQ_ERR_INVALID, "topic %s: a %s expression is empty", topic, type);
         }
-    } else if (strcmp(text, RQ_SUBSCRIBE_ALL) != 0) {
-        st = split_tags(&parts, err);
+        expression = RQ_SUBSCRIBE_ALL;
     }
-    return finish(&parts, st, out, err);
+    struct rq_slice text = rq_slice_str(expression);
+    bool any = true;
+    bool all = !by_tag || strcmp(expression, RQ_SUBSCRIBE_ALL) == 0;
+    size_t pieces = all ? 0 : count_pieces(text, &any);
+    if (!any) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "topic %s: expression \"%s\" names no tag", topic,
+                            expression);
+    }
+    struct maker m;
+    if (!start(&m, pieces, pieces, strlen(topic) + 2 * text.n + strlen(type) + pieces + 3)) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a subscription of %s", topic);
+    }
+    m.sub->topic = keep(&m, rq_slice_str(topic));
+    m.sub->sub_string = keep(&m, text);
+    m.sub->expression_type = keep(&m, rq_slice_str(type));
+    m.sub->version = version;
+    if (!all) {
+        add_tags(&m, text);
+    }
+    *out = m.sub;
+    return RMQ_OK;
 }
 
 struct rq_subscription *rq_subscription_copy(const struct rq_subscription *sub)
 {
-    struct rq_slice *tags = rq_calloc(sub->tag_count + 1, sizeof *tags);
-    int32_t *codes = rq_calloc(sub->code_count + 1, sizeof *codes);
-    struct rq_subscription *copy = NULL;
-    if (tags && codes) {
-        for (size_t i = 0; i < sub->tag_count; i++) {
-            tags[i] = rq_slice_str(sub->tags[i]);
-        }
-        memcpy(codes, sub->codes, sub->code_count * sizeof *codes);
-        copy = assemble(&(struct parts){.topic = rq_slice_str(sub->topic),
-                                        .sub_string = rq_slice_str(sub->sub_string),
-                                        .type = rq_slice_str(sub->expression_type),
-                                        .tags = tags,
-                                        .tag_count = sub->tag_count,
-                                        .codes = codes,
-                                        .code_count = sub->code_count,
-                                        .version = sub->version,
-                                        .class_filter_mode = sub->class_filter_mode});
+    size_t text = strlen(sub->topic) + strlen(sub->sub_string) + strlen(sub->expression_type) + 3;
+    for (size_t i = 0; i < sub->tag_count; i++) {
+        text += strlen(sub->tags[i]) + 1;
     }
-    rq_free(tags);
-    rq_free(codes);
-    return copy;
+    struct maker m;
+    if (!start(&m, sub->tag_count, sub->code_count, text)) {
+        return NULL;
+    }
+    m.sub->topic = keep(&m, rq_slice_str(sub->topic));
+    m.sub->sub_string = keep(&m, rq_slice_str(sub->sub_string));
+    m.sub->expression_type = keep(&m, rq_slice_str(sub->expression_type));
+    m.sub->version = sub->version;
+    m.sub->class_filter_mode = sub->class_filter_mode;
+    for (size_t i = 0; i < sub->tag_count; i++) {
+        m.tags[m.sub->tag_count++] = keep(&m, rq_slice_str(sub->tags[i]));
+    }
+    for (size_t i = 0; i < sub->code_count; i++) {
+        m.codes[m.sub->code_count++] = sub->codes[i];
+    }
+    return m.sub;
 }
 
 void rq_subscription_destroy(struct rq_subscription *sub)
@@ -212,92 +186,79 @@ void rq_subscription_destroy(struct rq_subscription *sub)
     rq_free(sub);
 }
 
-static size_t array_size(const cJSON *array)
+static size_t text_size(const cJSON *strings)
 {
-    return cJSON_IsArray(array) ? (size_t)cJSON_GetArraySize(array) : 0;
+    size_t size = 0;
+    for (const cJSON *item = rq_body_first(strings); item; item = item->next) {
+        size += strlen(rq_body_text(item)) + 1;
+    }
+    return size;
 }
 
-static void read_sets(const cJSON *tags, const cJSON *codes, struct parts *parts)
+static void read_sets(struct maker *m, const cJSON *tags, const cJSON *codes)
 {
-    const cJSON *item = NULL;
-    if (array_size(tags)) {
-        cJSON_ArrayForEach(item, tags)
-        {
-            if (cJSON_IsString(item)) {
-                parts->tags[parts->tag_count++] = rq_slice_str(item->valuestring);
-            }
+    for (const cJSON *item = rq_body_first(tags); item; item = item->next) {
+        if (cJSON_IsString(item)) {
+            add_tag(m, rq_slice_str(item->valuestring));
         }
     }
-    if (array_size(codes)) {
-        cJSON_ArrayForEach(item, codes)
-        {
-            int64_t v = 0;
-            if (rq_json_value_i64(item, &v)) {
-                parts->codes[parts->code_count++] = (int32_t)v;
-            }
+    for (const cJSON *item = rq_body_first(codes); item; item = item->next) {
+        int64_t code;
+        if (rq_json_value_i64(item, &code)) {
+            add_code(m, (int32_t)code);
         }
     }
 }
 
 rmq_status rq_subscription_parse(const cJSON *json, struct rq_subscription **out, rmq_error **err)
 {
+    *out = NULL;
+    const char *topic = rq_json_str(json, "topic", NULL);
+    if (!topic) {
+        return rq_error_set(err, RMQ_ERR_PROTOCOL, "subscription without a topic");
+    }
+    const char *sub_string = rq_json_str(json, "subString", RQ_SUBSCRIBE_ALL);
+    const char *type = rq_json_str(json, "expressionType", RQ_EXPRESSION_TAG);
     const cJSON *tags = rq_json_get(json, "tagsSet");
     const cJSON *codes = rq_json_get(json, "codeSet");
-    const char *topic = rq_json_str(json, "topic", NULL);
-    *out = NULL;
-    if (!topic) {
-        return rq_error_set(err, RMQ_ERR_PROTOCOL, "subscription without topic");
+    struct maker m;
+    size_t text = strlen(topic) + strlen(sub_string) + strlen(type) + 3 + text_size(tags);
+    if (!start(&m, rq_body_count(tags), rq_body_count(codes), text)) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a subscription of %s", topic);
     }
-    struct parts parts = {.topic = rq_slice_str(topic),
-                          .sub_string = rq_slice_str(rq_json_str(json, "subString", RQ_SUBSCRIBE_ALL)),
-                          .type = rq_slice_str(rq_json_str(json, "expressionType", RQ_EXPRESSION_TAG)),
-                          .version = rq_json_i64(json, "subVersion", 0),
-                          .class_filter_mode = rq_json_bool(json, "classFilterMode", false)};
-    parts.tags = rq_calloc(array_size(tags) + 1, sizeof *parts.tags);
-    parts.codes = rq_calloc(array_size(codes) + 1, sizeof *parts.codes);
-    rmq_status st = RMQ_OK;
-    if (!parts.tags || !parts.codes) {
-        st = rq_error_set(err, RMQ_ERR_NOMEM, "subscription: out of memory");
-    } else {
-        read_sets(tags, codes, &parts);
-    }
-    return finish(&parts, st, out, err);
+    m.sub->topic = keep(&m, rq_slice_str(topic));
+    m.sub->sub_string = keep(&m, rq_slice_str(sub_string));
+    m.sub->expression_type = keep(&m, rq_slice_str(type));
+    m.sub->version = rq_json_i64(json, "subVersion", 0);
+    m.sub->class_filter_mode = rq_json_bool(json, "classFilterMode", false);
+    read_sets(&m, tags, codes);
+    *out = m.sub;
+    return RMQ_OK;
 }
 
 void rq_subscription_write(const struct rq_subscription *sub, struct rq_buf *out)
 {
     bool first = true;
     rq_buf_add_char(out, '{');
-    rq_json_add_member(out, &first, "classFilterMode");
-    rq_buf_add_str(out, sub->class_filter_mode ? "true" : "false");
+    rq_body_add_bool(out, &first, "classFilterMode", sub->class_filter_mode);
     rq_json_add_member(out, &first, "codeSet");
     rq_buf_add_char(out, '[');
     for (size_t i = 0; i < sub->code_count; i++) {
-        rq_buf_add_str(out, i ? "," : "");
+        rq_body_next(out, i);
         rq_buf_add_i64(out, sub->codes[i]);
     }
     rq_buf_add_char(out, ']');
-    rq_json_add_member(out, &first, "expressionType");
-    rq_json_add_string(out, rq_slice_str(sub->expression_type));
-    rq_json_add_member(out, &first, "subString");
-    rq_json_add_string(out, rq_slice_str(sub->sub_string));
-    rq_json_add_member(out, &first, "subVersion");
-    rq_buf_add_i64(out, sub->version);
-    rq_json_add_member(out, &first, "tagsSet");
-    rq_buf_add_char(out, '[');
-    for (size_t i = 0; i < sub->tag_count; i++) {
-        rq_buf_add_str(out, i ? "," : "");
-        rq_json_add_string(out, rq_slice_str(sub->tags[i]));
-    }
-    rq_buf_add_char(out, ']');
-    rq_json_add_member(out, &first, "topic");
-    rq_json_add_string(out, rq_slice_str(sub->topic));
+    rq_body_add_text(out, &first, "expressionType", sub->expression_type);
+    rq_body_add_text(out, &first, "subString", sub->sub_string);
+    rq_body_add_i64(out, &first, "subVersion", sub->version);
+    rq_body_add_strings(out, &first, "tagsSet", sub->tags, sub->tag_count);
+    rq_body_add_text(out, &first, "topic", sub->topic);
     rq_buf_add_char(out, '}');
 }
 
 bool rq_subscription_is_tag(const struct rq_subscription *sub)
 {
-    return strcmp(sub->expression_type, RQ_EXPRESSION_SQL92) != 0;
+    return strcmp(sub->expression_type, RQ_EXPRESSION_TAG) == 0;
 }
 
 bool rq_subscription_is_all(const struct rq_subscription *sub)
@@ -307,7 +268,7 @@ bool rq_subscription_is_all(const struct rq_subscription *sub)
 
 bool rq_subscription_match_code(const struct rq_subscription *sub, int64_t tags_code)
 {
-    if (!rq_subscription_is_tag(sub) || rq_subscription_is_all(sub)) {
+    if (!rq_subscription_is_tag(sub) || strcmp(sub->sub_string, RQ_SUBSCRIBE_ALL) == 0) {
         return true;
     }
     for (size_t i = 0; i < sub->code_count; i++) {
@@ -320,30 +281,37 @@ bool rq_subscription_match_code(const struct rq_subscription *sub, int64_t tags_
 
 bool rq_subscription_match_tag(const struct rq_subscription *sub, struct rq_slice tag)
 {
-    if (!rq_subscription_is_tag(sub) || rq_subscription_is_all(sub)) {
+    if (sub->tag_count == 0 || sub->class_filter_mode) {
         return true;
     }
     for (size_t i = 0; i < sub->tag_count; i++) {
-        if (tag.n && rq_slice_eq_str(tag, sub->tags[i])) {
+        if (rq_slice_eq_str(tag, sub->tags[i])) {
             return true;
         }
     }
     return false;
 }
 
-bool rq_subscription_equal(const struct rq_subscription *a, const struct rq_subscription *b)
+static bool has_all_tags(const struct rq_subscription *of, const struct rq_subscription *in)
 {
-    if (strcmp(a->topic, b->topic) != 0 || strcmp(a->sub_string, b->sub_string) != 0 ||
-        strcmp(a->expression_type, b->expression_type) != 0 || a->tag_count != b->tag_count ||
-        a->code_count != b->code_count || a->class_filter_mode != b->class_filter_mode) {
-        return false;
-    }
-    for (size_t i = 0; i < a->tag_count; i++) {
-        if (strcmp(a->tags[i], b->tags[i]) != 0) {
+    for (size_t i = 0; i < of->tag_count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < in->tag_count && !found; k++) {
+            found = strcmp(of->tags[i], in->tags[k]) == 0;
+        }
+        if (!found) {
             return false;
         }
     }
-    return a->code_count == 0 || memcmp(a->codes, b->codes, a->code_count * sizeof *a->codes) == 0;
+    return true;
+}
+
+bool rq_subscription_equal(const struct rq_subscription *a, const struct rq_subscription *b)
+{
+    return strcmp(a->topic, b->topic) == 0 && strcmp(a->sub_string, b->sub_string) == 0 &&
+           strcmp(a->expression_type, b->expression_type) == 0 &&
+           a->class_filter_mode == b->class_filter_mode && a->tag_count == b->tag_count &&
+           has_all_tags(a, b);
 }
 
 int64_t rq_tags_code(struct rq_slice tag)
