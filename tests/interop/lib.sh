@@ -136,7 +136,8 @@ real_namesrv() {  # NAME VERSION PORT
     wait_for_words "$1" 60 "boot success"
 }
 
-# real_broker NAME VERSION PORT NAMESRV [key=value...]: the store is $RUN/NAME/store unless said otherwise.
+# real_broker NAME VERSION PORT NAMESRV [key=value...]: the store is $RUN/NAME/store unless said otherwise. On a machine
+# of two processors it may be slow for a while without calling itself busy.
 real_broker() {
     local name=$1 version=$2 port=$3 namesrv=$4
     shift 4
@@ -146,7 +147,7 @@ real_broker() {
             "listenPort=$port" "namesrvAddr=$namesrv" "autoCreateTopicEnable=true" \
             "storePathRootDir=$RUN/$name/store" "storePathCommitLog=$RUN/$name/store/commitlog" \
             "mappedFileSizeCommitLog=67108864" "maxHashSlotNum=100000" "maxIndexNum=400000" \
-            "warmMapedFileEnable=false" "transientStorePoolEnable=false" "diskMaxUsedSpaceRatio=99"
+            "warmMapedFileEnable=false" "waitTimeMillsInSendQueue=20000" "osPageCacheBusyTimeOutMills=20000" "transientStorePoolEnable=false" "diskMaxUsedSpaceRatio=99"
         printf '%s\n' "$@"
     } > "$RUN/$name/broker.conf"
     restart_real_broker "$name" "$version"

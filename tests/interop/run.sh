@@ -104,8 +104,9 @@ for name in $waiting; do
     fi
 done
 run_list "$rest"
-# shellcheck disable=SC2086
-[ -z "$lanes" ] || wait $lanes
+for lane in $lanes; do
+    wait "$lane" 2> /dev/null   # one that ended long ago may be forgotten
+done
 run_list "$quiet"
 
 count() { cat "$RUN"/*.result 2> /dev/null | grep -c "^$1 "; }

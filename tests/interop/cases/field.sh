@@ -92,12 +92,15 @@ case_tags_on_ours() { use_ours; tags_are_told_apart; }
 
 # ---- body sizes and compression ---------------------------------------------------------------------------------------
 
+# The largest is the limit less 1 KiB. What does not shrink must go as it is: Java's producer compresses it all the same,
+# which makes it longer than the limit, so Java gets a little less.
 body_sizes=1,4095,4096,4097,1048576,4193280
+java_sizes=1,4095,4096,4097,1048576,4186112
 
 sizes_both_ways() {
     local topic=Sizes words way
-    words="seed=$topic sizes=$body_sizes kind=mixed count=12"
     for way in zlib lz4 zstd; do
+        words="seed=$topic sizes=$body_sizes kind=mixed count=12"
         new_topic "$topic-$way" 4
         # shellcheck disable=SC2086
         c_produce "$RUN/$BROKER-$topic-$way.sent" "$topic-$way" "--compress $way" $words
@@ -107,6 +110,7 @@ sizes_both_ways() {
         c_consume "$RUN/$BROKER-$topic-$way.c" "$topic-$way" "GC-$topic" 12 60
         # shellcheck disable=SC2086
         same_report "$way, rmq consume of ours" "$RUN/$BROKER-$topic-$way.c" $words
+        words="seed=$topic sizes=$java_sizes kind=mixed count=12"
         new_topic "$topic-$way-j" 4
         # shellcheck disable=SC2086
         java_produce "$topic-$way-j" $words "compress=$way"

@@ -62,6 +62,7 @@ same_shares() {  # TOPIC JAVA_MEMBER C_MEMBER...
     local topic=$1 java=$2 text id
     shift 2
     peer shares "ns=$NS" "topic=$topic" "group=G-$topic" > "$RUN/$topic.shares" || return 1
+    [ "$(wc -l < "$RUN/$topic.shares")" = $(($# + 1)) ] || return 1
     text=$(peer queues "name=$java") || return 1
     id=$(echo "$text" | value_of clientId)
     [ "$(awk -v id="$id" '$1 == id { print $2 }' "$RUN/$topic.shares")" = "$(echo "$text" | value_of queues)" ] || return 1
@@ -83,7 +84,7 @@ case_mixed_group() {
     use_real 5.3.3
     local topic=Mixed
     new_topic $topic 8
-    must peer startConsumer name=mixed "ns=$NS" topic=$topic group=G-$topic > /dev/null
+    must peer startConsumer name=mixed "ns=$NS" topic=$topic group=G-$topic "report=$RUN/$topic.java" > /dev/null
     member mixed1 $topic G-$topic
     expect_shares "Java and ours" $topic mixed mixed1
     member mixed2 $topic G-$topic
@@ -91,7 +92,7 @@ case_mixed_group() {
     java_produce $topic seed=$topic count=3000 mode=async "acks=$RUN/$topic.acks"
     stop_server mixed1 20
     expect_shares "one of ours left" $topic mixed mixed2
-    must peer stopConsumer name=mixed "report=$RUN/$topic.java" > /dev/null
+    must peer stopConsumer name=mixed > /dev/null
     stop_server mixed2 20
     cat "$RUN/mixed1/out" "$RUN/mixed2/out" > "$RUN/$topic.json"
     content report "$RUN/$topic.json" > "$RUN/$topic.c" 2> /dev/null

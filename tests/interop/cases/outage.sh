@@ -8,7 +8,7 @@ sent_more_than() { [ "$(grep -c '"SEND_OK"' "$RUN/$1/out")" -gt "$2" ]; }
 received_more_than() { [ "$(grep -c '"msgId"' "$RUN/$1/out")" -gt "$2" ]; }
 all_ids_received() { group_py ids "$RUN/$1/out" "$RUN/$2/out" > /dev/null; }
 
-# go_on WHAT PREDICATE NAME: counts from now; what it did before does not count.
+# goes_on WHAT PREDICATE NAME PATTERN: counts lines from now on; what it did before does not count.
 goes_on() {
     local what=$1 test=$2 name=$3 pattern=$4 begin=$EPOCHREALTIME before
     before=$(grep -c "$pattern" "$RUN/$name/out")
@@ -19,16 +19,16 @@ goes_on() {
 outage() {  # stop_server|kill_server
     need_rmq
     use_real 5.3.3
-    local name=outage-$1 port
+    local name=outage-$1 topic=Outage-$1 port
     port=$(take_ports)
     real_broker "$name" 5.3.3 "$port" "$NS"
     must peer waitBroker "ns=$NS" "broker=$name" > /dev/null
-    must peer createTopic "ns=$NS" "topic=$name" queues=4 "broker=$name"
-    launch "$name-consumer" "$RMQ" consume -n "$NS" -t "$name" -g "G-$name" --from first -o json
+    must peer createTopic "ns=$NS" "topic=$topic" queues=4 "broker=$name"
+    launch "$name-consumer" "$RMQ" consume -n "$NS" -t "$topic" -g "G-$topic" --from first -o json
     # shellcheck disable=SC2016
     launch "$name-producer" bash -c '"$1" "$2" lines seed=outage count=100000 rate=50 size=500 "stop=$3" |
         "$4" produce -n "$5" -t "$6" --json-lines -o json' - \
-        "$PYTHON" "$HERE/content.py" "$RUN/$name.stop" "$RMQ" "$NS" "$name"
+        "$PYTHON" "$HERE/content.py" "$RUN/$name.stop" "$RMQ" "$NS" "$topic"
     wait_until 30 sent_more_than "$name-producer" 200 || fail "the producer sent $(tail -n 1 "$RUN/$name-producer/err")"
     wait_until 10 received_more_than "$name-consumer" 100 || fail "the consumer received nothing"
     "$1" "$name"

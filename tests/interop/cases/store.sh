@@ -9,7 +9,9 @@ fill_store() {  # TOPIC FIRST
     java_produce "$1" "seed=$1" "from=$2" count=500 mode=sync
     java_produce "$1" "seed=$1" "from=$(($2 + 500))" count=2000 mode=async
     java_produce "$1" "seed=$1" "from=$(($2 + 2500))" count=500 mode=batch
-    java_produce "$1-big" "seed=$1" "from=$2" count=30 sizes=5000,100000,1000000 mode=sync
+    if [ "$2" = 0 ]; then
+        java_produce "$1-big" "seed=$1" count=30 sizes=5000,100000,1000000 mode=sync
+    fi
 }
 
 read_store() {  # WHO TOPIC COUNT BIG

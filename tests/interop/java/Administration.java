@@ -4,11 +4,14 @@
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.common.TopicConfig;
@@ -16,13 +19,11 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
-import org.apache.rocketmq.remoting.protocol.admin.TopicOffset;
-import org.apache.rocketmq.remoting.protocol.admin.TopicStatsTable;
-import org.apache.rocketmq.remoting.protocol.admin.ConsumeStats;
-import org.apache.rocketmq.remoting.protocol.admin.OffsetWrapper;
+import org.apache.rocketmq.remoting.protocol.ResponseCode;
 import org.apache.rocketmq.remoting.protocol.body.ClusterInfo;
 import org.apache.rocketmq.remoting.protocol.body.Connection;
 import org.apache.rocketmq.remoting.protocol.body.ConsumerConnection;
+import org.apache.rocketmq.remoting.protocol.header.QueryConsumerOffsetRequestHeader;
 import org.apache.rocketmq.remoting.protocol.heartbeat.SubscriptionData;
 import org.apache.rocketmq.remoting.protocol.route.BrokerData;
 import org.apache.rocketmq.remoting.protocol.route.QueueData;
@@ -118,24 +119,46 @@ final class Administration {
         return String.join("\n", lines);
     }
 
-    /** Per queue: broker, queue id, min, max, committed (or - without a group). */
+    /** Per queue: broker, queue id, min, max, committed (or - where the group has none). */
     static String offsets(Args args) throws Exception {
-        Map<MessageQueue, String> committed = new HashMap<>();
-        if (!args.get("group", "").isEmpty()) {
-            ConsumeStats stats = admin(args).examineConsumeStats(args.need("group"), args.need("topic"));
-            for (Map.Entry<MessageQueue, OffsetWrapper> e : stats.getOffsetTable().entrySet()) {
-                committed.put(e.getKey(), Long.toString(e.getValue().getConsumerOffset()));
-            }
-        }
-        TopicStatsTable stats = admin(args).examineTopicStats(args.need("topic"));
-        TreeMap<MessageQueue, TopicOffset> sorted = new TreeMap<>(stats.getOffsetTable());
+        String group = args.get("group", "");
         StringBuilder text = new StringBuilder();
-        for (Map.Entry<MessageQueue, TopicOffset> e : sorted.entrySet()) {
-            text.append(e.getKey().getBrokerName()).append(' ').append(e.getKey().getQueueId()).append(' ')
-                .append(e.getValue().getMinOffset()).append(' ').append(e.getValue().getMaxOffset()).append(' ')
-                .append(committed.getOrDefault(e.getKey(), "-")).append('\n');
+        for (MessageQueue queue : queues(args)) {
+            text.append(queue.getBrokerName()).append(' ').append(queue.getQueueId()).append(' ')
+                .append(admin(args).minOffset(queue)).append(' ').append(admin(args).maxOffset(queue)).append(' ')
+                .append(group.isEmpty() ? "-" : committed(args, group, queue)).append('\n');
         }
         return text.toString();
+    }
+
+    private static String committed(Args args, String group, MessageQueue queue) throws Exception {
+        QueryConsumerOffsetRequestHeader header = new QueryConsumerOffsetRequestHeader();
+        header.setTopic(queue.getTopic());
+        header.setConsumerGroup(group);
+        header.setQueueId(queue.getQueueId());
+        header.setSetZeroIfNotFound(false);
+        MQClientInstance instance = admin(args).getDefaultMQAdminExtImpl().getMqClientInstance();
+        String address = instance.findBrokerAddressInPublish(queue.getBrokerName());
+        try {
+            return Long.toString(instance.getMQClientAPIImpl().queryConsumerOffset(address, header, 5000));
+        } catch (MQBrokerException e) {
+            if (e.getResponseCode() == ResponseCode.QUERY_NOT_FOUND) {
+                return "-";
+            }
+            throw e;
+        }
+    }
+
+    private static List<MessageQueue> queues(Args args) throws Exception {
+        String topic = args.need("topic");
+        List<MessageQueue> queues = new ArrayList<>();
+        for (QueueData data : admin(args).examineTopicRouteInfo(topic).getQueueDatas()) {
+            for (int i = 0; i < data.getReadQueueNums(); i++) {
+                queues.add(new MessageQueue(topic, data.getBrokerName(), i));
+            }
+        }
+        Collections.sort(queues);
+        return queues;
     }
 
     static String members(Args args) throws Exception {
@@ -159,14 +182,7 @@ final class Administration {
 
     /** The share of each member of the group as Java's average allocation has it: "clientId 0,1,2". */
     static String shares(Args args) throws Exception {
-        String topic = args.need("topic");
-        List<MessageQueue> queues = new ArrayList<>();
-        for (QueueData data : admin(args).examineTopicRouteInfo(topic).getQueueDatas()) {
-            for (int i = 0; i < data.getReadQueueNums(); i++) {
-                queues.add(new MessageQueue(topic, data.getBrokerName(), i));
-            }
-        }
-        java.util.Collections.sort(queues);
+        List<MessageQueue> queues = queues(args);
         TreeSet<String> ids = new TreeSet<>();
         for (Connection c : admin(args).examineConsumerConnectionInfo(args.need("group")).getConnectionSet()) {
             ids.add(c.getClientId());
