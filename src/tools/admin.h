@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 
 #include <rmq/admin.h>
+#include <rmq/consumer.h> /* rmq_string_free */
 
 #include "tools/tool.h"
 
