@@ -25,6 +25,7 @@
 #include "wire/header.h"
 
 struct rq_instance;
+struct rq_namesrv;
 
 struct rq_instance_options {
     const char *namesrv_addr;  /* NULL = $NAMESRV_ADDR */
@@ -46,6 +47,8 @@ void rq_instance_put(struct rq_instance *instance); /* waits for the loop; not o
 const char *rq_instance_client_id(const struct rq_instance *instance);
 struct rq_loop *rq_instance_loop(struct rq_instance *instance);
 bool rq_instance_forked(const struct rq_instance *instance); /* true in a child of the process that made it */
+struct rq_peers *rq_instance_peers(struct rq_instance *instance);
+struct rq_namesrv *rq_instance_namesrv(struct rq_instance *instance); /* client/namesrv.h */
 enum rq_serialize rq_instance_serialize(const struct rq_instance *instance);
 
 /* Runs fn on the loop and waits until it has returned; directly when called on the loop. RMQ_ERR_FORKED in a child. */
@@ -137,6 +140,9 @@ struct rq_peer *rq_instance_topic_broker(struct rq_instance *instance, const cha
 /* Loop. Connection to an address "host:port" (a message's store host). */
 struct rq_peer *rq_instance_peer(struct rq_instance *instance, const char *addr);
 
+/* Loop. A request to a broker failed (rq_fault_failed has been told): it is probed until it answers, and the topic's route is asked for anew. */
+void rq_instance_suspect(struct rq_instance *instance, const char *topic);
+
 /* ---- requests ---- */
 
 /* One request with an answer. Embedded; free for the next use when done is entered. */
@@ -144,7 +150,8 @@ struct rq_request {
     struct rq_call call;
     struct rq_task task;
     rmq_status early; /* failure before the call was made, delivered through the loop */
-    /* Once per request, on the loop, never within rq_instance_request. answer is NULL unless status is RMQ_OK; its code may be any. */
+    /* Once per request, on the loop, never within rq_instance_request. answer is NULL unless status is RMQ_OK; its code may be any. A timeout shorter
+     * than a connection takes is no reason to wait on. */
     void (*done)(struct rq_request *request, rmq_status status, struct rq_in *answer);
 };
 
@@ -161,7 +168,8 @@ void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int 
 void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int32_t opaque, int32_t flag,
                         int code, const char *remark, struct rq_slice body);
 
-/* The error of an answer that is not RMQ_OK: from the transport status, or from the answer's code and remark. what: "pull of T". */
+/* The error of an answer that is not what was hoped for: from the transport status, or, when that is RMQ_OK, from the answer's code and
+ * remark. addr: the peer's; what: "pull of T". Returns the status set. */
 rmq_status rq_answer_error(rmq_status status, const struct rq_header *header, const char *addr,
                            const char *what, rmq_error **err);
 

@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "base/slice.h"
+#include "wire/message.h"
 
 /* ---- messages to send ---- */
 
@@ -85,8 +86,8 @@ struct rmq_message_view {
     int64_t born_timestamp_ms;
     int64_t store_timestamp_ms;
     int64_t prepared_offset;
-    struct rq_slice born_host;  /* 4 or 16 address bytes, then a 4-byte port, inside the frame */
-    struct rq_slice store_host;
+    struct rq_host born_host;
+    struct rq_host store_host;
 
     /* atomic: released once when made, acquired by readers */
     _Atomic(char *) expanded; /* decompressed body, allocated; NULL = not expanded */
@@ -106,7 +107,6 @@ struct rq_views {
     size_t count;
     size_t body_bytes; /* sum of stored body sizes */
     bool damaged;      /* the answer held bytes that are no message: what came before them is here */
-    char *text;        /* part of this allocation */
     struct rmq_message_view items[];
 };
 

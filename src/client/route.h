@@ -38,6 +38,7 @@ struct rq_route_broker {
     char *name;
     char *cluster;
     struct rq_broker_health *health;
+    struct rq_peer *master; /* held; NULL when it has none */
     size_t addr_count;
     struct rq_route_addr *addrs;
 };
@@ -68,10 +69,17 @@ const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route,
 /* Address of a broker id; NULL when there is none. */
 const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id);
 
-/* From the JSON of a GET_ROUTEINFO_BY_TOPIC answer. default_queues > 0: the answer is TBW102's and the topic gets min(default_queues,
- * read queues) queues of each broker. health gives the record of a broker name (NULL when out of memory). */
+/* What a route is tied to: the health record of a broker name (NULL when out of memory), and a retained peer for an address (NULL when it has no
+ * such form). */
+struct rq_route_env {
+    struct rq_broker_health *(*health)(void *user, struct rq_slice name);
+    struct rq_peer *(*peer)(void *user, const char *addr); /* may be NULL */
+    void *user;
+};
+
+/* From the JSON of a GET_ROUTEINFO_BY_TOPIC answer. default_queues > 0: the answer is TBW102's, and the topic gets min(default_queues, read queues)
+ * queues of each broker to send to. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
 rmq_status rq_route_create(const char *topic, struct rq_slice json, int32_t default_queues,
-                           struct rq_broker_health *(*health)(void *user, struct rq_slice name),
-                           void *user, struct rq_route **out, rmq_error **err);
+                           const struct rq_route_env *env, struct rq_route **out, rmq_error **err);
 
 #endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The inside of a client instance, shared by the files that make it up: instance.c (life, members, requests of brokers), topics.c (routes),
+ * brokers.c (addresses, heartbeats, probes). Everything but the route snapshots is owned by the I/O thread.
+ */
+#ifndef RQ_CLIENT_INSTANCE_PRIV_H
+#define RQ_CLIENT_INSTANCE_PRIV_H
+
+#include "base/map.h"
+#include "base/thread.h"
+#include "client/instance.h"
+#include "client/namesrv.h"
+
+#define RQ_API_TIMEOUT_MS 3000 /* mqClientApiTimeout: heartbeat, unregister, route */
+
+/* A topic that somebody uses. */
+struct rq_topic {
+    struct rq_instance *instance;
+    char *name;
+    struct rq_route *route; /* guarded by route_lock for who is not the I/O thread */
+    _Atomic int64_t used_ms; /* atomic: relaxed: when rq_instance_route last asked for it */
+    struct rq_list watches; /* rq_watch.topic_node */
+    struct rq_list lookups; /* rq_lookup.node */
+    bool asking;            /* a query is under way */
+    bool told_unknown;      /* the watches know that there is no route */
+    bool failing;           /* the last refresh failed; logged */
+    int32_t default_queues; /* of the query under way: > 0 when an unknown topic may be made by a send */
+    int64_t asked_ms;
+};
+
+/* What is known of a broker name. */
+struct rq_broker_entry {
+    struct rq_broker_health *health;
+    size_t addr_count;
+    struct rq_broker_addr {
+        int64_t id;
+        char *addr;
+        struct rq_peer *peer; /* NULL until first used */
+    } *addrs;
+    size_t turn; /* for the choice among slaves */
+};
+
+struct rq_instance {
+    /* immutable after create */
+    char *client_id;
+    struct rq_loop *loop;
+    struct rq_peers *peers;
+    struct rq_namesrv *namesrv;
+    enum rq_serialize serialize;
+    int64_t poll_interval_ms;
+    int64_t heartbeat_interval_ms;
+
+    unsigned users; /* guarded by the registry's lock */
+
+    struct rq_mutex route_lock; /* rank 40 */
+    struct rq_map topics;       /* guarded by route_lock; changed by the I/O thread only */
+
+    /* owned by the I/O thread */
+    struct rq_list members;
+    struct rq_map brokers; /* name → rq_broker_entry */
+    struct rq_map healths; /* name → rq_broker_health; kept until the end: snapshots point to them */
+    struct rq_timer poll_timer;
+    struct rq_timer heartbeat_timer;
+    struct rq_timer probe_timer;
+    struct rq_timer soon_timer; /* heartbeat at the end of this turn */
+    int64_t probe_interval_ms;
+    bool heartbeat_failing; /* logged */
+    bool closing;
+};
+
+/* topics.c */
+void rq_topics_start(struct rq_instance *instance);
+void rq_topics_stop(struct rq_instance *instance); /* completes look-ups with RMQ_ERR_CLOSED; loop, or no thread left */
+void rq_topics_free(struct rq_instance *instance);
+/* A send to the topic failed: refreshed soon, at most once a second. Loop. */
+void rq_topics_refresh_soon(struct rq_instance *instance, const char *topic);
+
+/* brokers.c */
+void rq_brokers_start(struct rq_instance *instance);
+void rq_brokers_stop(struct rq_instance *instance);
+void rq_brokers_free(struct rq_instance *instance);
+struct rq_broker_health *rq_brokers_health(struct rq_instance *instance, struct rq_slice name);
+void rq_brokers_apply(struct rq_instance *instance, const struct rq_route *route); /* a route changed */
+void rq_brokers_connected(struct rq_instance *instance, struct rq_peer *peer);
+/* A broker was marked suspect: probes it in the background until it answers. Loop. */
+void rq_brokers_probe(struct rq_instance *instance);
+/* Heartbeat body of all members. */
+void rq_brokers_heartbeat_body(struct rq_instance *instance, struct rq_buf *out);
+
+/* instance.c: sends a request made from extFields alone. */
+void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer, struct rq_request *request,
+                      const struct rq_frame_spec *spec, struct rq_slice body, int64_t timeout_ms);
+
+#endif

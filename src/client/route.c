@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Route snapshots: made on the I/O thread from a name server's answer, read by any thread, freed by the last holder. Counterparts:
+ * MQClientInstance.topicRouteData2TopicPublishInfo and topicRouteData2TopicSubscribeInfo.
+ */
+#include "client/route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/jhash.h"
+#include "base/mem.h"
+#include "net/client.h"
+#include "wire/command.h"
+#include "wire/route.h"
+
+#define QUEUES_MAX 65536 /* of one broker in one topic: more is a damaged answer */
+
+void rq_route_retain(struct rq_route *route)
+{
+    atomic_fetch_add_explicit(&route->refs, 1, memory_order_relaxed);
+}
+
+static void free_broker(struct rq_route_broker *broker)
+{
+    for (size_t i = 0; i < broker->addr_count; i++) {
+        rq_free(broker->addrs[i].addr);
+    }
+    rq_free(broker->addrs);
+    rq_free(broker->name);
+    rq_free(broker->cluster);
+    rq_peer_put(broker->master);
+}
+
+void rq_route_release(struct rq_route *route)
+{
+    if (!route || atomic_fetch_sub_explicit(&route->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    for (size_t i = 0; i < route->broker_count; i++) {
+        free_broker(&route->brokers[i]);
+    }
+    rq_free(route->brokers);
+    rq_free(route->publish);
+    rq_free(route->subscribe);
+    rq_free(route->topic);
+    rq_free(route);
+}
+
+static bool brokers_equal(const struct rq_route_broker *a, const struct rq_route_broker *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->addr_count != b->addr_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->addr_count; i++) {
+        if (a->addrs[i].id != b->addrs[i].id || strcmp(a->addrs[i].addr, b->addrs[i].addr) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool queues_equal(const struct rq_route_queue *a, const struct rq_route_queue *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (a[i].id != b[i].id || strcmp(a[i].broker->name, b[i].broker->name) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool rq_route_equal(const struct rq_route *a, const struct rq_route *b)
+{
+    if (!a || !b || a->from_default != b->from_default || a->broker_count != b->broker_count ||
+        a->publish_count != b->publish_count || a->subscribe_count != b->subscribe_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->broker_count; i++) {
+        if (!brokers_equal(&a->brokers[i], &b->brokers[i])) {
+            return false;
+        }
+    }
+    return queues_equal(a->publish, b->publish, a->publish_count) &&
+           queues_equal(a->subscribe, b->subscribe, a->subscribe_count);
+}
+
+const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route, struct rq_slice name)
+{
+    for (size_t i = 0; i < route->broker_count; i++) {
+        if (rq_slice_eq_str(name, route->brokers[i].name)) {
+            return &route->brokers[i];
+        }
+    }
+    return NULL;
+}
+
+const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id)
+{
+    for (size_t i = 0; i < broker->addr_count; i++) {
+        if (broker->addrs[i].id == id) {
+            return broker->addrs[i].addr;
+        }
+    }
+    return NULL;
+}
+
+static int by_broker_name(const void *a, const void *b)
+{
+    const struct rq_route_broker *x = a;
+    const struct rq_route_broker *y = b;
+    return rq_java_compare(rq_slice_str(x->name), rq_slice_str(y->name));
+}
+
+static int by_queue_broker_name(const void *a, const void *b)
+{
+    const struct rq_route_queue_data *x = a;
+    const struct rq_route_queue_data *y = b;
+    return rq_java_compare(rq_slice_str(x->broker_name), rq_slice_str(y->broker_name));
+}
+
+static rmq_status copy_broker(const struct rq_route_broker_data *data, const struct rq_route_env *env,
+                              struct rq_route_broker *out)
+{
+    out->name = rq_strdup(data->broker_name);
+    out->cluster = rq_strdup(data->cluster ? data->cluster : "");
+    out->addrs = rq_calloc(data->addr_count ? data->addr_count : 1, sizeof *out->addrs);
+    if (!out->name || !out->cluster || !out->addrs) {
+        return RMQ_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < data->addr_count; i++) {
+        out->addrs[i].id = data->addrs[i].id;
+        out->addrs[i].addr = rq_strdup(data->addrs[i].addr);
+        if (!out->addrs[i].addr) {
+            return RMQ_ERR_NOMEM;
+        }
+        out->addr_count++;
+    }
+    const char *master = rq_route_addr_of(out, RQ_MASTER_ID);
+    out->health = env->health(env->user, rq_slice_str(out->name));
+    out->master = master && env->peer ? env->peer(env->user, master) : NULL;
+    return out->health ? RMQ_OK : RMQ_ERR_NOMEM;
+}
+
+static rmq_status copy_brokers(const struct rq_route_data *data, const struct rq_route_env *env,
+                               struct rq_route *route)
+{
+    route->brokers = rq_calloc(data->broker_count ? data->broker_count : 1, sizeof *route->brokers);
+    if (!route->brokers) {
+        return RMQ_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < data->broker_count; i++) {
+        if (!data->brokers[i].broker_name) {
+            continue;
+        }
+        rmq_status st = copy_broker(&data->brokers[i], env, &route->brokers[route->broker_count++]);
+        if (st != RMQ_OK) {
+            return st;
+        }
+    }
+    qsort(route->brokers, route->broker_count, sizeof *route->brokers, by_broker_name);
+    return RMQ_OK;
+}
+
+/* Appends queues 0 … n-1 of a broker. */
+static rmq_status add_queues(struct rq_route_queue **queues, size_t *count,
+                             const struct rq_route_broker *broker, int32_t n)
+{
+    if (!broker || n <= 0) {
+        return RMQ_OK;
+    }
+    if (n > QUEUES_MAX) {
+        return RMQ_ERR_PROTOCOL;
+    }
+    struct rq_route_queue *grown = rq_realloc(*queues, (*count + (size_t)n) * sizeof *grown);
+    if (!grown) {
+        return RMQ_ERR_NOMEM;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        grown[(*count)++] = (struct rq_route_queue){.broker = broker, .id = i};
+    }
+    *queues = grown;
+    return RMQ_OK;
+}
+
+static bool has_master(const struct rq_route_broker *broker)
+{
+    return broker && rq_route_addr_of(broker, RQ_MASTER_ID);
+}
+
+/* "broker:n;broker:n": the order of an ordered topic. */
+static rmq_status add_ordered(struct rq_route *route, const char *conf)
+{
+    rmq_status st = RMQ_OK;
+    while (*conf && st == RMQ_OK) {
+        size_t n = strcspn(conf, ";");
+        const char *colon = memchr(conf, ':', n);
+        int32_t queues = 0;
+        if (colon && rq_slice_to_i32(rq_slice(colon + 1, n - (size_t)(colon + 1 - conf)), &queues)) {
+            const struct rq_route_broker *broker =
+                rq_route_find_broker(route, rq_slice(conf, (size_t)(colon - conf)));
+            st = add_queues(&route->publish, &route->publish_count, broker, queues);
+        }
+        conf += n + (conf[n] == ';');
+    }
+    return st;
+}
+
+static rmq_status add_all_queues(struct rq_route *route, const struct rq_route_data *data,
+                                 int32_t default_queues)
+{
+    bool ordered = data->order_topic_conf && *data->order_topic_conf && default_queues <= 0;
+    rmq_status st = ordered ? add_ordered(route, data->order_topic_conf) : RMQ_OK;
+    for (size_t i = 0; i < data->queue_count && st == RMQ_OK; i++) {
+        const struct rq_route_queue_data *queue = &data->queues[i];
+        const struct rq_route_broker *broker =
+            rq_route_find_broker(route, rq_slice_str(queue->broker_name));
+        int32_t writes = queue->write_queue_nums;
+        if (default_queues > 0) {
+            writes = queue->read_queue_nums < default_queues ? queue->read_queue_nums : default_queues;
+        }
+        if (!ordered && (queue->perm & RQ_PERM_WRITE) && has_master(broker)) {
+            st = add_queues(&route->publish, &route->publish_count, broker, writes);
+        }
+        if (st == RMQ_OK && (queue->perm & RQ_PERM_READ) && default_queues <= 0) {
+            st = add_queues(&route->subscribe, &route->subscribe_count, broker, queue->read_queue_nums);
+        }
+    }
+    return st;
+}
+
+static rmq_status fill_route(struct rq_route *route, const char *topic, struct rq_route_data *data,
+                             int32_t default_queues, const struct rq_route_env *env)
+{
+    route->topic = rq_strdup(topic);
+    route->from_default = default_queues > 0;
+    if (!route->topic) {
+        return RMQ_ERR_NOMEM;
+    }
+    if (data->queue_count > 0) {
+        qsort(data->queues, data->queue_count, sizeof *data->queues, by_queue_broker_name);
+    }
+    rmq_status st = copy_brokers(data, env, route);
+    return st == RMQ_OK ? add_all_queues(route, data, default_queues) : st;
+}
+
+rmq_status rq_route_create(const char *topic, struct rq_slice json, int32_t default_queues,
+                           const struct rq_route_env *env, struct rq_route **out, rmq_error **err)
+{
+    struct rq_route_data data = {0};
+    rmq_status st = rq_route_data_parse(json, &data, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_route *route = rq_calloc(1, sizeof *route);
+    if (!route) {
+        rq_route_data_clear(&data);
+        return rq_error_set(err, RMQ_ERR_NOMEM, "route of topic %s", topic);
+    }
+    atomic_init(&route->refs, 1);
+    st = fill_route(route, topic, &data, default_queues, env);
+    rq_route_data_clear(&data);
+    if (st != RMQ_OK) {
+        rq_route_release(route);
+        return rq_error_set(err, st, "route of topic %s: %s", topic, rmq_status_text(st));
+    }
+    *out = route;
+    return RMQ_OK;
+}
