@@ -15,7 +15,7 @@
 #include "wire/frame.h"
 
 #define REGISTER_LEVEL 9
-#define TOPIC_MIN_SIZE 16 /* length, and the shortest text: "t 1 1 6 X Y" and more; bounds the count */
+#define TOPIC_MIN_SIZE 13 /* length, and the shortest text "t 1 1 6 X": bounds the count */
 
 /* Cuts the next word off and puts a NUL behind it; false at the end. */
 static bool next_word(char **p, char *end, struct rq_slice *word)
@@ -38,7 +38,7 @@ static rmq_status parse_topic_text(char *p, size_t n, struct rq_topic_table *tab
 {
     struct rq_topic_config *topic = &table->topics[table->count];
     char *end = p + n;
-    struct rq_slice name;
+    struct rq_slice name = {0};
     struct rq_slice words[4];
     bool ok = next_word(&p, end, &name) && name.n < n;
     for (size_t i = 0; i < 4; i++) {
