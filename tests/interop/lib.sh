@@ -23,8 +23,9 @@ JVM="-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData
 # ---- results -------------------------------------------------------------------------------------------------------
 
 note() { echo "  $*"; }
-fail() { echo "why: $*"; exit 1; }
-skip() { echo "why: $*"; exit 77; }
+# On stderr, since the caller may be taking the output into a variable.
+fail() { echo "why: $*" >&2; exit 1; }
+skip() { echo "why: $*" >&2; exit 77; }
 
 need_rmq() { [ -x "$RMQ" ] || skip "there is no $RMQ"; }
 need_go() { [ ! -f "$CACHE/no-go" ] || skip "$(cat "$CACHE/no-go")"; }

@@ -18,10 +18,10 @@ java_produce() {
 }
 
 java_consume() {  # REPORT TOPIC COUNT key=value...
-    local report=$1 topic=$2 count=$3
+    local report=$1 topic=$2 count=$3 begin=$EPOCHREALTIME text
     shift 3
-    note "Java push consumer: $(must peer consume "ns=$NS" "topic=$topic" "group=G-$topic" "count=$count" timeout=120 \
-        "report=$report" "$@" | tr '\n' ' ')"
+    text=$(must peer consume "ns=$NS" "topic=$topic" "group=G-$topic" "count=$count" timeout=120 "report=$report" "$@")
+    note "Java push consumer: $(echo "$text" | tr '\n' ' ')in $(elapsed "$begin") s"
 }
 
 go_run() {
