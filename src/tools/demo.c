@@ -96,6 +96,7 @@ static rmq_status start_consumer(struct demo *d, rmq_error **err)
     return st;
 }
 
+/* Keeps the lock while it sends, so that the listener's line comes after the producer's. */
 static rmq_status send_greeting(struct demo *d, int number, rmq_error **err)
 {
     rmq_message *message = NULL;
@@ -109,14 +110,16 @@ static rmq_status send_greeting(struct demo *d, int number, rmq_error **err)
         rmq_message_set_tag(message, number % 2 == 0 ? "even" : "odd");
         rmq_message_add_key(message, key);
         rmq_message_copy_body(message, body, strlen(body));
+    }
+    pthread_mutex_lock(&d->lock);
+    if (st == RMQ_OK) {
         st = rmq_producer_send(d->producer, message, 0, &result, err);
     }
     if (st == RMQ_OK) {
-        pthread_mutex_lock(&d->lock);
         printf("   producer sent  \"%s\"   (%s, queue %d)\n", body, rmq_send_result_status_name(result),
                rmq_send_result_queue_id(result));
-        pthread_mutex_unlock(&d->lock);
     }
+    pthread_mutex_unlock(&d->lock);
     rmq_send_result_destroy(result);
     rmq_message_destroy(message);
     return st;
