@@ -180,7 +180,7 @@ start_shared_real() {  # NAME VERSION
 
 # ---- ours ----------------------------------------------------------------------------------------------------------
 
-# our_broker NAME NAMESRV_PORT BROKER_PORT [key=value...]: name server and broker in one process.
+# our_broker NAME NAMESRV_PORT BROKER_PORT [key=value...]: name server (on NAMESRV_ADDRESS) and broker in one process.
 our_broker() {
     local name=$1 namesrv_port=$2 port=$3
     shift 3
@@ -191,7 +191,8 @@ our_broker() {
             "mappedFileSizeCommitLog=67108864"
         printf '%s\n' "$@"
     } > "$RUN/$name/broker.conf"
-    launch "$name" "$RMQ" broker -c "$RUN/$name/broker.conf" --namesrv-port "$namesrv_port"
+    launch "$name" "$RMQ" broker -c "$RUN/$name/broker.conf" --namesrv-port "$namesrv_port" \
+        --address "${NAMESRV_ADDRESS:-127.0.0.1}"
     wait_for_words "$name" 10 "^ready "
 }
 

@@ -7,26 +7,49 @@
 
 # ---- routes and cluster, whatever way their JSON is written ---------------------------------------------------------
 
-# What `rmq topic` says against what Java says: each broker with its address and number of queues must appear.
+# ask NAME WORDS...: runs `rmq WORDS`, its output in $RUN/$BROKER.NAME.
+ask() {
+    local out=$RUN/$BROKER.$1
+    shift
+    timeout 30 "$RMQ" "$@" -n "$NS" > "$out" 2> "$out.err" || fail "rmq $* ended with $?: $(tail -n 1 "$out.err")"
+}
+
+# has_row NAME AWK: a row of the table fits the condition.
+has_row() {
+    awk -v broker="$BROKER" -v address="$ADDRESS" "$2 { found = 1 } END { exit !found }" "$RUN/$BROKER.$1" ||
+        fail "$1: no row with $2: $(tr '\n' ';' < "$RUN/$BROKER.$1" | head -c 600)"
+}
+
+# What our commands say against what Java says, on a topic of five queues with something in it.
 same_route() {
-    local topic=Route address
+    local topic=Route
     new_topic $topic 5
-    "$RMQ" topic route -n "$NS" -t $topic > "$RUN/$BROKER.route" 2>&1 || fail "topic route: $(tail -n 1 "$RUN/$BROKER.route")"
-    must peer route "ns=$NS" topic=$topic > "$RUN/$BROKER.route.java"
-    address=$(sed -n 's/.*{0=\(.*\)}/\1/p' "$RUN/$BROKER.route.java")
-    grep -q "$BROKER.*5" "$RUN/$BROKER.route" || fail "topic route shows no 5 queues on $BROKER: $(tr '\n' ' ' < "$RUN/$BROKER.route")"
-    grep -qF "$address" "$RUN/$BROKER.route" || fail "topic route does not show $address"
-    "$RMQ" topic list -n "$NS" > "$RUN/$BROKER.list" 2>&1 || fail "topic list: $(tail -n 1 "$RUN/$BROKER.list")"
-    grep -qw "$topic" "$RUN/$BROKER.list" || fail "topic list does not show $topic"
     java_produce $topic count=20
-    "$RMQ" topic status -n "$NS" -t $topic > "$RUN/$BROKER.status" 2>&1 || fail "topic status: $(tail -n 1 "$RUN/$BROKER.status")"
-    "$RMQ" topic create -n "$NS" -t RouteByUs -q 3 > "$RUN/$BROKER.create" 2>&1 || fail "topic create: $(tail -n 1 "$RUN/$BROKER.create")"
-    must peer awaitRoute "ns=$NS" topic=RouteByUs
-    must peer route "ns=$NS" topic=RouteByUs | grep -q "queues .* 3 3" || fail "the created topic has not 3 queues"
+    java_consume "$RUN/$BROKER-$topic" $topic 20
+    must peer route "ns=$NS" topic=$topic > "$RUN/$BROKER.route.java"
+    ADDRESS=$(sed -n 's/.*{0=\(.*\)}/\1/p' "$RUN/$BROKER.route.java")
+    ask route topic route -t $topic
+    has_row route '$1 == broker && $2 == 5 && $3 == 5 && $4 == 6 && $5 == "0=" address'
+    ask list topic list
+    has_row list "\$1 == \"$topic\""
+    ask status topic status -t $topic
+    ask cluster cluster
+    has_row cluster '$1 == "DefaultCluster" && $2 == broker && $3 == 0 && $4 == address'
+    ask group group -g G-$topic -t $topic
+    peer offsets "ns=$NS" topic=$topic group=G-$topic | awk '{ print $1, $2, $4, $5 }' > "$RUN/$BROKER.group.java"
+    awk -v broker="$BROKER" '$1 == broker { sub("none", "-", $4); print $1, $2, $3, $4 }' "$RUN/$BROKER.group" |
+        cmp -s - "$RUN/$BROKER.group.java" ||
+        fail "group: ours $(tr '\n' ';' < "$RUN/$BROKER.group") Java $(tr '\n' ';' < "$RUN/$BROKER.group.java")"
+    ask create topic create -t RouteByUs -q 3
+    must peer awaitRoute "ns=$NS" topic=RouteByUs brokers="$(awk 'NR > 1' "$RUN/$BROKER.cluster" | wc -l)"
+    must peer route "ns=$NS" topic=RouteByUs > "$RUN/$BROKER.created"
+    grep -q "queues $BROKER 3 3" "$RUN/$BROKER.created" || fail "the created topic: $(tr '\n' ';' < "$RUN/$BROKER.created")"
+    note "topic route, list, status, create, cluster, group"
 }
 
 case_route_on_real_533() { need_rmq; use_real 5.3.3; same_route; }
 case_route_on_real_497() { need_rmq; use_real 4.9.7; same_route; }
+case_route_on_ours() { use_ours; same_route; }
 
 has_words() {  # WHAT TEXT WORD...
     local what=$1 text=$2 word
@@ -167,6 +190,8 @@ v6_content() {
     long=$(sed -n 's/.*"offsetMsgId":"\([0-9A-Fa-f]\{56\}\)".*/\1/p' "$RUN/$1.c.json" | head -n 1)
     [ -n "$long" ] || fail "no message has a long id"
     must peer viewMessage "ns=$NS" topic=$topic "id=$long" > "$RUN/$1.view"
+    timeout 30 "$RMQ" message -n "$NS" "$long" > "$RUN/$1.message" 2>&1 || fail "rmq message: $(tail -n 1 "$RUN/$1.message")"
+    grep -qF '[::1]:' "$RUN/$1.message" || fail "rmq message prints no [::1]: $(tr '\n' ' ' < "$RUN/$1.message")"
     grep -q 'storeHost=.*:0*1\]*:' "$RUN/$1.view" || fail "the store host is not ::1: $(tr '\n' ' ' < "$RUN/$1.view")"
     note "$(grep -c '"offsetMsgId":"[0-9A-Fa-f]\{32\}"' "$RUN/$1.c.json") messages of IPv4," \
         "$(grep -c '"offsetMsgId":"[0-9A-Fa-f]\{56\}"' "$RUN/$1.c.json") of IPv6; $(tr '\n' ' ' < "$RUN/$1.view")"
