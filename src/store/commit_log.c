@@ -257,7 +257,7 @@ static void write_records(struct rq_commit_log *log, const struct rq_append *app
     int64_t offset = out->commit_log_offset;
     for (size_t i = 0; i < append->count; i++) {
         const struct rq_record_plan *plan = &append->plans[i];
-        int32_t kind = plan->sys_flag & RQ_SYS_TRANSACTION_MASK;
+        int32_t kind = append->msgs[i].sys_flag & RQ_SYS_TRANSACTION_MASK;
         bool counted = kind == 0 || kind == RQ_SYS_TRANSACTION_COMMIT;
         int64_t number = counted ? queue->next_offset : 0;
         rq_record_write(to, &append->msgs[i], plan, number, offset, out->store_timestamp);

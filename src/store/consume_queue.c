@@ -109,6 +109,15 @@ static rmq_status set_positions(struct rq_consume_queue *queue, int64_t end, rmq
     return st;
 }
 
+rmq_status rq_consume_queue_wipe_tail(struct rq_consume_queue *queue, rmq_error **err)
+{
+    struct rq_mapped_file *last = rq_mapped_file_queue_last(&queue->files);
+    int64_t end = end_of(queue);
+    return last && end - last->start < (int64_t)last->size
+               ? rq_mapped_file_wipe(last, (size_t)(end - last->start), err)
+               : RMQ_OK;
+}
+
 rmq_status rq_consume_queue_load(struct rq_consume_queue *queue, rmq_error **err)
 {
     rmq_status st = rq_mapped_file_queue_load(&queue->files, err);
@@ -179,8 +188,11 @@ rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t com
            "topic=%.*s queue=%d from=%lld to=%lld", (int)queue->topic.n, queue->topic.p,
            queue->queue_id, (long long)(keep / RQ_CQ_ENTRY_BYTES),
            (long long)(end / RQ_CQ_ENTRY_BYTES));
-    return keep == start && start == 0 ? rq_consume_queue_clear(queue, err)
-                                       : set_positions(queue, keep, err);
+    if (keep == start && start == 0) {
+        return rq_consume_queue_clear(queue, err);
+    }
+    rmq_status st = set_positions(queue, keep, err);
+    return st == RMQ_OK ? rq_consume_queue_wipe_tail(queue, err) : st;
 }
 
 /* First byte of the first real entry whose message begins at or behind commit_log_min; entries are ordered, blank slots count as before all. */

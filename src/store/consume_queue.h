@@ -51,6 +51,9 @@ rmq_status rq_consume_queue_load(struct rq_consume_queue *queue, rmq_error **err
 rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
                                      rmq_error **err);
 
+/* Recovery after a crash: what stands behind the end becomes zero, so that it is never taken for entries later. */
+rmq_status rq_consume_queue_wipe_tail(struct rq_consume_queue *queue, rmq_error **err);
+
 /* Moves min to the first message that begins at or behind commit_log_min; to the end when there is none. */
 void rq_consume_queue_correct_min(struct rq_consume_queue *queue, int64_t commit_log_min);
 

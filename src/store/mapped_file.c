@@ -112,6 +112,9 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
         st = file->data ? RMQ_OK : io_error(err, "map", path, errno);
     }
     if (st != RMQ_OK) {
+        if (create && file->fd >= 0 && rq_mapped_file_written(file) == 0) {
+            rq_sys_unlink(path); /* new, or without content */
+        }
         rq_mapped_file_release(file);
         return st;
     }

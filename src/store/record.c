@@ -10,15 +10,9 @@
 #include "base/crc.h"
 #include "wire/properties.h"
 
-
 #define HOST_V4_BYTES       8
 #define HOST_V6_BYTES       20
 #define BODY_CRC_MASK       0x7FFFFFFFu
-
-static size_t host_bytes(const struct rq_host *host)
-{
-    return host->len == 16 ? HOST_V6_BYTES : HOST_V4_BYTES;
-}
 
 static enum rq_put_status refuse(char reason[RQ_PUT_REASON_MAX], enum rq_put_status st,
                                  const char *what, size_t have, size_t limit)
@@ -28,17 +22,13 @@ static enum rq_put_status refuse(char reason[RQ_PUT_REASON_MAX], enum rq_put_sta
 }
 
 static enum rq_put_status check_topic_and_body(const struct rq_store_options *options,
-                                               const struct rq_msg *msg, bool v2, char *reason)
+                                               const struct rq_msg *msg, char *reason)
 {
     size_t topic_max = options->auto_message_version_on_topic_len ? RQ_RECORD_TOPIC_MAX
-                                                                  : RQ_RECORD_TOPIC_MAX_V1;
-    if (msg->topic.n == 0 || msg->topic.n > topic_max ||
+                                                                  : RQ_MSG_TOPIC_MAX_V1;
+    if (msg->topic.n == 0 || msg->topic.n > topic_max || msg->topic.p[0] == '.' ||
         memchr(msg->topic.p, '/', msg->topic.n) || memchr(msg->topic.p, '\0', msg->topic.n)) {
         return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "topic not usable", msg->topic.n, topic_max);
-    }
-    if (v2 && !options->auto_message_version_on_topic_len) {
-        return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "topic too long", msg->topic.n,
-                      RQ_RECORD_TOPIC_MAX_V1);
     }
     if (!msg->body.p || msg->body.n > (size_t)options->max_message_size) {
         return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, msg->body.p ? "body too large" : "no body",
@@ -51,121 +41,42 @@ static enum rq_put_status check_topic_and_body(const struct rq_store_options *op
     return RQ_PUT_OK;
 }
 
-static void plan_properties(const struct rq_msg *msg, struct rq_record_plan *plan, size_t *n)
+enum rq_put_status rq_record_plan(const struct rq_store_options *options, const struct rq_msg *msg,
+                                  struct rq_record_plan *plan, char reason[RQ_PUT_REASON_MAX])
 {
-    const struct rq_slice first = msg->properties;
-    plan->separator = first.n > 0 && msg->more_properties.n > 0 &&
-                      first.p[first.n - 1] != RQ_PROP_VALUE_END;
-    *n = first.n + msg->more_properties.n + plan->separator;
-}
-
-enum rq_put_status rq_record_plan(const struct rq_store_options *options,
-                                  const struct rq_msg *msg, struct rq_record_plan *plan,
-                                  char reason[RQ_PUT_REASON_MAX])
-{
-    bool v2 = msg->topic.n > RQ_RECORD_TOPIC_MAX_V1;
-    enum rq_put_status st = check_topic_and_body(options, msg, v2, reason);
+    enum rq_put_status st = check_topic_and_body(options, msg, reason);
     if (st != RQ_PUT_OK) {
         return st;
     }
-    size_t properties;
-    plan_properties(msg, plan, &properties);
-    if (properties > RQ_MSG_PROPERTIES_MAX) {
-        return refuse(reason, RQ_PUT_PROPERTIES_SIZE_EXCEEDED, "properties too large", properties,
-                      RQ_MSG_PROPERTIES_MAX);
-    }
-    plan->magic = v2 ? RQ_RECORD_MAGIC_V2 : RQ_RECORD_MAGIC_V1;
-    plan->sys_flag = msg->sys_flag & ~(RQ_SYS_BORN_HOST_V6 | RQ_SYS_STORE_HOST_V6);
-    plan->sys_flag |= msg->born_host.len == 16 ? RQ_SYS_BORN_HOST_V6 : 0;
-    plan->sys_flag |= msg->store_host.len == 16 ? RQ_SYS_STORE_HOST_V6 : 0;
-    size_t size = RQ_MSG_SIZE_MIN + v2 + host_bytes(&msg->born_host) +
-                  host_bytes(&msg->store_host) - 2 * HOST_V4_BYTES + msg->body.n + msg->topic.n +
-                  properties;
+    size_t size = rq_msg_encoded_size(msg);
     size_t limit = (size_t)options->max_message_size + RQ_RECORD_EXTRA_BYTES;
+    if (size == 0) { /* topic and body were looked at, so it is the properties */
+        return refuse(reason, RQ_PUT_PROPERTIES_SIZE_EXCEEDED, "properties too large",
+                      msg->properties.n + msg->more_properties.n, RQ_MSG_PROPERTIES_MAX);
+    }
     if (size > limit) {
         return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "message too large", size, limit);
     }
     plan->size = (uint32_t)size;
-    plan->properties_size = (uint32_t)properties;
-    plan->body_crc = rq_crc32(0, msg->body.p, msg->body.n) & BODY_CRC_MASK;
+    plan->body_crc = rq_msg_body_crc(msg->body);
     return RQ_PUT_OK;
-}
-
-static char *put32(char *p, uint32_t v)
-{
-    rq_store_be32(p, v);
-    return p + 4;
-}
-
-static char *put64(char *p, int64_t v)
-{
-    rq_store_be64(p, (uint64_t)v);
-    return p + 8;
-}
-
-static char *put_bytes(char *p, struct rq_slice bytes)
-{
-    if (bytes.n > 0) {
-        memcpy(p, bytes.p, bytes.n);
-    }
-    return p + bytes.n;
-}
-
-static char *put_host(char *p, const struct rq_host *host)
-{
-    size_t n = host->len == 16 ? 16 : 4;
-    memcpy(p, host->addr, n);
-    return put32(p + n, (uint32_t)host->port);
-}
-
-static char *put_topic(char *p, struct rq_slice topic, bool v2)
-{
-    if (v2) {
-        rq_store_be16(p, (uint16_t)topic.n);
-        p += 2;
-    } else {
-        *p++ = (char)topic.n;
-    }
-    return put_bytes(p, topic);
 }
 
 void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_plan *plan,
                      int64_t queue_offset, int64_t commit_log_offset, int64_t store_timestamp)
 {
-    char *p = put32(to, plan->size);
-    p = put32(p, plan->magic);
-    p = put32(p, plan->body_crc);
-    p = put32(p, (uint32_t)msg->queue_id);
-    p = put32(p, (uint32_t)msg->flag);
-    p = put64(p, queue_offset);
-    p = put64(p, commit_log_offset);
-    p = put32(p, (uint32_t)plan->sys_flag);
-    p = put64(p, msg->born_timestamp_ms);
-    p = put_host(p, &msg->born_host);
-    p = put64(p, store_timestamp);
-    p = put_host(p, &msg->store_host);
-    p = put32(p, (uint32_t)msg->reconsume_times);
-    p = put64(p, msg->prepared_transaction_offset);
-    p = put32(p, (uint32_t)msg->body.n);
-    p = put_bytes(p, msg->body);
-    p = put_topic(p, msg->topic, plan->magic == RQ_RECORD_MAGIC_V2);
-    rq_store_be16(p, (uint16_t)plan->properties_size);
-    p = put_bytes(p + 2, msg->properties);
-    if (plan->separator) {
-        *p++ = RQ_PROP_VALUE_END;
-    }
-    put_bytes(p, msg->more_properties);
+    struct rq_msg placed = *msg;
+    placed.body_crc = plan->body_crc;
+    placed.queue_offset = queue_offset;
+    placed.commit_log_offset = commit_log_offset;
+    placed.store_timestamp_ms = store_timestamp;
+    rq_msg_encode(&placed, plan->size, to);
 }
 
 void rq_record_write_blank(char *to, uint32_t n)
 {
-    put32(put32(to, n), RQ_RECORD_MAGIC_BLANK);
-}
-
-int64_t rq_record_store_timestamp(const char *p)
-{
-    bool v6 = rq_load_be32(p + RQ_MSG_AT_SYS_FLAG) & RQ_SYS_BORN_HOST_V6;
-    return (int64_t)rq_load_be64(p + RQ_MSG_AT_BORN_HOST + (v6 ? HOST_V6_BYTES : HOST_V4_BYTES));
+    rq_store_be32(to, n);
+    rq_store_be32(to + RQ_MSG_AT_MAGIC, RQ_RECORD_MAGIC_BLANK);
 }
 
 /* The fields between magic and body. */

@@ -19,18 +19,13 @@
 #define RQ_RECORD_MAGIC_BLANK ((uint32_t)RQ_MSG_MAGIC_BLANK)
 
 #define RQ_RECORD_BLANK_BYTES   8     /* size and magic of the filler behind the last record of a file */
-#define RQ_RECORD_TOPIC_MAX_V1  RQ_MSG_TOPIC_MAX_V1
 #define RQ_RECORD_TOPIC_MAX     255
 #define RQ_RECORD_EXTRA_BYTES   65536 /* a record may be this much larger than maxMessageSize */
 
 /* What is known of a record before it has its place. */
 struct rq_record_plan {
-    uint32_t magic;
     uint32_t size;
-    uint32_t body_crc;
-    int32_t sys_flag;
-    uint32_t properties_size;
-    bool separator; /* a 0x02 goes between properties and more_properties */
+    int32_t body_crc;
 };
 
 /* Checks the limits of one message. On another status than RQ_PUT_OK, reason says why. */
@@ -76,8 +71,5 @@ void rq_record_properties(struct rq_slice properties, struct rq_record_propertie
 
 /* The next blank-separated token of keys; false at the end. */
 bool rq_record_next_key(struct rq_slice *keys, struct rq_slice *out);
-
-/* Store time of the record at p, without any check but its place. */
-int64_t rq_record_store_timestamp(const char *p);
 
 #endif

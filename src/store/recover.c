@@ -171,7 +171,7 @@ static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error 
 }
 
 /* Queues end where the log ends, and begin where it begins. */
-static rmq_status settle_queues(struct rq_store *store, int64_t end, rmq_error **err)
+static rmq_status settle_queues(struct rq_store *store, int64_t end, bool normal, rmq_error **err)
 {
     rmq_status st = RMQ_OK;
     struct rq_consume_queue *queue;
@@ -181,6 +181,9 @@ static rmq_status settle_queues(struct rq_store *store, int64_t end, rmq_error *
             st = rq_consume_queue_clear(queue, err);
         } else if (queue->max_commit_log_offset > end) {
             st = rq_consume_queue_truncate(queue, end, err);
+        }
+        if (st == RMQ_OK && !normal) {
+            st = rq_consume_queue_wipe_tail(queue, err);
         }
         rq_consume_queue_correct_min(queue, min);
         queue->next_offset = rq_consume_queue_max(queue);
@@ -232,7 +235,7 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
         st = walk_log(store, &walk, err);
     }
     if (st == RMQ_OK) {
-        st = settle_queues(store, walk.offset, err);
+        st = settle_queues(store, walk.offset, normal, err);
     }
     if (st == RMQ_OK) {
         bool wipe = !normal || !tail_is_clean(store, walk.offset);

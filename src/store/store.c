@@ -24,10 +24,9 @@
 #define DIR_INDEX       "index"
 #define LOCK_TEXT       "lock"
 
-bool rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX])
+void rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX])
 {
-    int n = snprintf(out, PATH_MAX, "%s/%s", store->root, name);
-    return n > 0 && n < PATH_MAX;
+    snprintf(out, PATH_MAX, "%s/%s", store->root, name);
 }
 
 /* ---- opening ---- */
@@ -60,7 +59,7 @@ static rmq_status parse_delays(struct rq_store *store, const char *text, rmq_err
 static rmq_status set_root(struct rq_store *store, rmq_error **err)
 {
     const char *root = store->options.store_path_root_dir;
-    if (!root || !*root || strlen(root) >= sizeof store->root - 64) {
+    if (!root || !*root || strlen(root) >= sizeof store->root) {
         return rq_error_set(err, RMQ_ERR_INVALID, "storePathRootDir is %s",
                             root && *root ? "too long" : "not set");
     }

@@ -16,6 +16,7 @@
 #include "store/store.h"
 
 #define RQ_DELAY_LEVELS_MAX 64
+#define RQ_STORE_ROOT_MAX   (PATH_MAX - 1024) /* room for names of topics and files below it */
 
 /* Why the store takes no messages; 0 = it does. */
 enum {
@@ -28,7 +29,7 @@ enum {
 struct rq_store {
     /* immutable after open */
     struct rq_store_options options;
-    char root[PATH_MAX];
+    char root[RQ_STORE_ROOT_MAX];
     int64_t delays_ms[RQ_DELAY_LEVELS_MAX];
     int delay_levels;
     int64_t machine_memory; /* bytes */
@@ -56,8 +57,8 @@ static inline void rq_store_set_health(struct rq_store *store, unsigned bit, boo
     }
 }
 
-/* Path below the root; false when it is too long. */
-bool rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX]);
+/* Path below the root. */
+void rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX]);
 
 /* recover.c: brings log, queues and index of the loaded store into agreement. normal: it was closed by rq_store_close. */
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err);
