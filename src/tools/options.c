@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * `rmq options producer|consumer|broker`: the option tables of the libraries, for people and for the reference page in docs/, which is made
- * from the JSON output.
+ * from the output as Markdown.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,10 +22,31 @@ static const char *or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-static void print_row(const struct row *row, bool json)
+enum form { FORM_TEXT, FORM_JSON, FORM_MARKDOWN };
+
+/* A cell of a Markdown table: a bar would end it. */
+static void add_cell(struct tool_text *line, const char *text, bool code)
+{
+    const char *quote = code && text[0] != '\0' ? "`" : "";
+    tool_text_format(line, " %s", quote);
+    for (; *text != '\0'; text++) {
+        tool_text_puts(line, *text == '|' ? "\\" : "");
+        tool_text_add(line, text, 1);
+    }
+    tool_text_format(line, "%s |", quote);
+}
+
+static void print_row(const struct row *row, enum form form)
 {
     struct tool_text line = {0};
-    if (json) {
+    if (form == FORM_MARKDOWN) {
+        tool_text_puts(&line, "|");
+        add_cell(&line, or_empty(row->name), true);
+        add_cell(&line, or_empty(row->type), false);
+        add_cell(&line, or_empty(row->def), true);
+        add_cell(&line, or_empty(row->range), false);
+        add_cell(&line, or_empty(row->help), false);
+    } else if (form == FORM_JSON) {
         tool_json_open(&line);
         tool_json_text(&line, "name", or_empty(row->name));
         tool_json_text(&line, "type", or_empty(row->type));
@@ -42,22 +63,22 @@ static void print_row(const struct row *row, bool json)
     tool_text_free(&line);
 }
 
-static void print_client(rmq_config_kind kind, bool json)
+static void print_client(rmq_config_kind kind, enum form form)
 {
     for (size_t i = 0; i < rmq_config_field_count(kind); i++) {
         const rmq_config_field *field = rmq_config_field_at(kind, i);
         const struct row row = {rmq_config_field_name(field), rmq_config_field_type(field),
                                 rmq_config_field_default(field), rmq_config_field_range(field),
                                 rmq_config_field_help(field)};
-        print_row(&row, json);
+        print_row(&row, form);
     }
 }
 
-static void print_broker(bool json)
+static void print_broker(enum form form)
 {
     struct row row = {0};
     for (size_t i = 0; rmq_broker_config_field(i, &row.name, &row.type, &row.def, &row.range, &row.help); i++) {
-        print_row(&row, json);
+        print_row(&row, form);
     }
 }
 
@@ -66,7 +87,8 @@ int tool_options(int argc, char **argv)
     const char *what = NULL;
     const char *output = NULL;
     bool json = false;
-    const struct tool_option options[] = {TOOL_OPTION_OUTPUT(&output)};
+    const struct tool_option options[] = {
+        {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
         "options producer|consumer|broker [-o json]",
         "Lists the options of a producer, a consumer or a broker: name, default, type, range, meaning.",
@@ -75,18 +97,22 @@ int tool_options(int argc, char **argv)
     if (rc != TOOL_GO) {
         return rc;
     }
-    if (!tool_output(output, &json)) {
-        return TOOL_USAGE;
+    enum form form = FORM_MARKDOWN;
+    if (output == NULL || strcmp(output, "markdown") != 0) {
+        if (!tool_output(output, &json)) {
+            return TOOL_USAGE;
+        }
+        form = json ? FORM_JSON : FORM_TEXT;
     }
     if (what == NULL) {
         return tool_wrong("say which: producer, consumer or broker");
     }
     if (strcmp(what, "producer") == 0) {
-        print_client(RMQ_CONFIG_PRODUCER, json);
+        print_client(RMQ_CONFIG_PRODUCER, form);
     } else if (strcmp(what, "consumer") == 0) {
-        print_client(RMQ_CONFIG_CONSUMER, json);
+        print_client(RMQ_CONFIG_CONSUMER, form);
     } else if (strcmp(what, "broker") == 0) {
-        print_broker(json);
+        print_broker(form);
     } else {
         return tool_wrong("'%s' is not producer, consumer or broker", what);
     }
