@@ -25,16 +25,17 @@ static void free_group(void *p)
     rq_free(group);
 }
 
-rmq_status rq_groups_init(struct rq_groups *groups, const char *path, bool auto_create)
+void rq_groups_init(struct rq_groups *groups)
 {
     memset(groups, 0, sizeof *groups);
     rq_mutex_init(&groups->lock);
     rq_map_init(&groups->table);
-    groups->auto_create = auto_create;
-    if (path && !(groups->path = rq_strdup(path))) {
-        return RMQ_ERR_NOMEM;
-    }
-    return RMQ_OK;
+}
+
+rmq_status rq_groups_set_path(struct rq_groups *groups, const char *path)
+{
+    groups->path = path ? rq_strdup(path) : NULL;
+    return path && !groups->path ? RMQ_ERR_NOMEM : RMQ_OK;
 }
 
 void rq_groups_free(struct rq_groups *groups)

@@ -42,7 +42,8 @@ struct rq_groups {
     bool auto_create; /* immutable after create */
 };
 
-rmq_status rq_groups_init(struct rq_groups *groups, const char *path, bool auto_create);
+void rq_groups_init(struct rq_groups *groups);
+rmq_status rq_groups_set_path(struct rq_groups *groups, const char *path); /* at start; NULL: nothing is written */
 void rq_groups_free(struct rq_groups *groups);
 rmq_status rq_groups_load(struct rq_groups *groups, rmq_error **err);
 rmq_status rq_groups_persist(struct rq_groups *groups, rmq_error **err); /* only when dirty */

@@ -316,6 +316,7 @@ static const struct rq_option rows[] = {
     KNOWN("storePathIndex"),
     KNOWN("storeReplyMessageEnable"),
     KNOWN("storeType"),
+    KNOWN("subscriptionExpiredTimeout"),
     KNOWN("syncBrokerMemberGroupPeriod"),
     KNOWN("syncBrokerMetadataPeriod"),
     KNOWN("syncControllerMetadataPeriod"),

@@ -33,15 +33,17 @@ static void free_pair(void *p)
     rq_free(pair);
 }
 
-rmq_status rq_offsets_init(struct rq_offsets *offsets, const char *path)
+void rq_offsets_init(struct rq_offsets *offsets)
 {
     memset(offsets, 0, sizeof *offsets);
     rq_mutex_init(&offsets->lock);
     rq_map_init(&offsets->table);
-    if (path && !(offsets->path = rq_strdup(path))) {
-        return RMQ_ERR_NOMEM;
-    }
-    return RMQ_OK;
+}
+
+rmq_status rq_offsets_set_path(struct rq_offsets *offsets, const char *path)
+{
+    offsets->path = path ? rq_strdup(path) : NULL;
+    return path && !offsets->path ? RMQ_ERR_NOMEM : RMQ_OK;
 }
 
 void rq_offsets_free(struct rq_offsets *offsets)

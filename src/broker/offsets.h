@@ -27,7 +27,8 @@ struct rq_offsets {
     char *path; /* immutable after create; NULL = nothing is written */
 };
 
-rmq_status rq_offsets_init(struct rq_offsets *offsets, const char *path);
+void rq_offsets_init(struct rq_offsets *offsets);
+rmq_status rq_offsets_set_path(struct rq_offsets *offsets, const char *path); /* at start; NULL: nothing is written */
 void rq_offsets_free(struct rq_offsets *offsets);
 rmq_status rq_offsets_load(struct rq_offsets *offsets, rmq_error **err);
 rmq_status rq_offsets_persist(struct rq_offsets *offsets, rmq_error **err); /* only when dirty */

@@ -48,8 +48,6 @@ static const struct rq_option rows[] = {
         "Time for one registration."),
     I64("channelExpiredTimeout", channel_expired_timeout, "120000", 1000, INT64_MAX,
         "A client without heartbeat for so many milliseconds is forgotten."),
-    I64("subscriptionExpiredTimeout", subscription_expired_timeout, "600000", 1000, INT64_MAX,
-        "A subscription that no member renewed for so many milliseconds is forgotten."),
     I32("brokerPermission", broker_permission, "6", 0, 7, "4 read, 2 write."),
     I32("defaultTopicQueueNums", default_topic_queue_nums, "8", 1, 65535,
         "Queues of the template topic TBW102, the most that an automatic topic gets."),

@@ -34,7 +34,6 @@ struct rq_broker_options {
     int32_t register_name_server_period;
     int32_t register_broker_timeout_mills;
     int64_t channel_expired_timeout;
-    int64_t subscription_expired_timeout;
 
     /* topics and groups */
     int32_t broker_permission;

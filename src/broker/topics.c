@@ -22,15 +22,17 @@ static void free_topic(void *p)
     rq_free(topic);
 }
 
-rmq_status rq_topics_init(struct rq_topics *topics, const char *path)
+void rq_topics_init(struct rq_topics *topics)
 {
     memset(topics, 0, sizeof *topics);
     rq_mutex_init(&topics->lock);
     rq_map_init(&topics->table);
-    if (path && !(topics->path = rq_strdup(path))) {
-        return RMQ_ERR_NOMEM;
-    }
-    return RMQ_OK;
+}
+
+rmq_status rq_topics_set_path(struct rq_topics *topics, const char *path)
+{
+    topics->path = path ? rq_strdup(path) : NULL;
+    return path && !topics->path ? RMQ_ERR_NOMEM : RMQ_OK;
 }
 
 void rq_topics_free(struct rq_topics *topics)

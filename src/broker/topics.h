@@ -41,7 +41,8 @@ struct rq_topics {
     char *path;           /* immutable after create; NULL = nothing is written */
 };
 
-rmq_status rq_topics_init(struct rq_topics *topics, const char *path);
+void rq_topics_init(struct rq_topics *topics);
+rmq_status rq_topics_set_path(struct rq_topics *topics, const char *path); /* at start; NULL: nothing is written */
 void rq_topics_free(struct rq_topics *topics);
 
 /* Reads the file, or its .bak when it is missing or broken. No file is no error. */

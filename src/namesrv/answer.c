@@ -75,6 +75,16 @@ void rq_answer_fields(struct rq_conn *conn, const struct rq_reply_to *to,
     }
 }
 
+void rq_answer_failed(struct rq_conn *conn, const struct rq_reply_to *to, int32_t code,
+                      const char *remark, const struct rq_fields *table, const void *fields)
+{
+    if (!to->oneway) {
+        struct rq_frame_spec spec = rq_answer_spec(to, code, table, fields);
+        spec.remark = rq_slice_str(remark);
+        send_spec(conn, &spec, rq_slice(NULL, 0));
+    }
+}
+
 void rq_answer_body(struct rq_conn *conn, const struct rq_reply_to *to,
                     const struct rq_fields *table, const void *fields, struct rq_buf *body)
 {

@@ -43,6 +43,10 @@ void rq_answer_text(struct rq_conn *conn, const struct rq_reply_to *to, int32_t 
 void rq_answer_fields(struct rq_conn *conn, const struct rq_reply_to *to,
                       const struct rq_fields *table, const void *fields);
 
+/* A failure with header fields. */
+void rq_answer_failed(struct rq_conn *conn, const struct rq_reply_to *to, int32_t code,
+                      const char *remark, const struct rq_fields *table, const void *fields);
+
 /* Success with a body, which is copied, or the buffer's failure. The buffer is freed. table may be NULL. */
 void rq_answer_body(struct rq_conn *conn, const struct rq_reply_to *to,
                     const struct rq_fields *table, const void *fields, struct rq_buf *body);

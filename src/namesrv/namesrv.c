@@ -45,11 +45,10 @@ static void stop_timer(void *arg)
     rq_timer_stop(&namesrv->scan);
 }
 
-rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, int port,
+rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host, int port,
                                rmq_namesrv **out, rmq_error **err)
 {
     char text[ADDR_MAX];
-    const char *host = address ? address : "127.0.0.1";
     if (port < 0 || port > UINT16_MAX) {
         return rq_error_set(err, RMQ_ERR_INVALID, "name server port %d is not in 0 … 65535", port);
     }
@@ -64,7 +63,7 @@ rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, int po
     rq_loop_retain(loop);
     const struct rq_server_options options = {.loops = &namesrv->loop,
                                               .loop_count = 1,
-                                              .address = host,
+                                              .address = address,
                                               .port = (uint16_t)port,
                                               .on_request = on_request,
                                               .on_close = on_close,
@@ -90,7 +89,8 @@ rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out, r
     struct rq_loop *loop = NULL;
     rmq_status st = rq_loop_create("rmq-namesrv", &loop, err);
     if (!st) {
-        st = rq_namesrv_start_on(loop, address, port, out, err);
+        const char *host = address ? address : "127.0.0.1";
+        st = rq_namesrv_start_on(loop, host, host, port, out, err);
     }
     rq_loop_put(loop);
     return st;

@@ -27,8 +27,8 @@ struct rmq_namesrv {
     int64_t scan_ms;
 };
 
-/* Starts on a loop of the caller's, to which it keeps a reference. address NULL = 127.0.0.1. */
-rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, int port,
+/* Starts on a loop of the caller's, to which it keeps a reference. address NULL = every address; host is what clients are told. */
+rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host, int port,
                                rmq_namesrv **out, rmq_error **err);
 
 /* One request, answered. Loop thread. */

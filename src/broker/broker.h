@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The broker as its parts see it: one struct that holds them all, the session of a connection, a request on its way. Processors run on the
+ * loop thread of their connection; tables have their own locks; what takes time (files, registration, delayed messages, expiry) runs on
+ * the background loop. Counterpart: BrokerController.
+ */
+#ifndef RQ_BROKER_BROKER_H
+#define RQ_BROKER_BROKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmq/broker.h>
+
+#include "base/list.h"
+#include "broker/clients.h"
+#include "broker/fault.h"
+#include "broker/groups.h"
+#include "broker/hold.h"
+#include "broker/offsets.h"
+#include "broker/options.h"
+#include "broker/queue_locks.h"
+#include "broker/registration.h"
+#include "broker/schedule.h"
+#include "broker/topics.h"
+#include "namesrv/answer.h"
+#include "namesrv/namesrv.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "store/store.h"
+#include "wire/message.h"
+
+#define RQ_BROKER_LOOPS_MAX 64
+
+/* A loop that serves connections, and its one dispatch per turn. */
+struct rq_broker_loop {
+    struct rmq_broker *broker;
+    struct rq_loop *loop;
+    struct rq_task dispatch;
+    bool dispatch_posted; /* owned by the loop thread */
+};
+
+/* Of a connection; made when it opens, freed when it has closed. */
+struct rq_session {
+    struct rq_conn *conn;
+    struct rq_broker_loop *loop;
+    struct rq_host born_host; /* immutable */
+    struct rq_list parked;          /* struct rq_parked.of_session; guarded by the hold's lock */
+    bool is_client;                 /* sent a heartbeat; owned by the loop thread */
+};
+
+struct rq_request {
+    struct rmq_broker *broker;
+    struct rq_session *session;
+    struct rq_conn *conn;
+    struct rq_in *in;
+    struct rq_reply_to to;
+};
+
+/* Runs before the processor; false: it has answered (or closed) and the request goes no further. The seam for access control. */
+typedef bool (*rq_request_hook)(const struct rq_request *request, void *user);
+
+struct rmq_broker {
+    /* immutable after start */
+    struct rq_broker_settings settings;
+    char *addr;                         /* as registered */
+    char *ha_addr;
+    char *namesrv_addr;
+    char *store_path;
+    bool temporary_store;
+    struct rq_host store_host;
+    char *more_properties; /* what is added to each stored message */
+    struct rq_slice more;
+    int64_t boot_ms; /* wall clock */
+    rq_request_hook hook;
+    void *hook_user;
+
+    struct rq_broker_loop loops[RQ_BROKER_LOOPS_MAX];
+    int loop_count;
+    struct rq_loop *background;
+    struct rq_server *server;
+    rmq_namesrv *own_namesrv; /* NULL when registered elsewhere */
+    struct rq_store *store;
+
+    struct rq_topics topics;
+    struct rq_groups groups;
+    struct rq_offsets offsets;
+    struct rq_clients clients;
+    struct rq_queue_locks locks;
+    struct rq_hold hold;
+    struct rq_schedule schedule;
+    struct rq_registration registration;
+    struct rq_fault fault;
+
+    _Atomic uint32_t unique_counter; /* atomic: relaxed, only distinct */
+
+    /* owned by the background loop */
+    struct rq_timer scan_timer;
+    int64_t scan_ms;
+    struct rq_timer persist_timer;
+    struct rq_timer delay_persist_timer;
+    struct rq_task persist_task;
+    atomic_flag persist_posted; /* atomic: acq_rel; set by who posts persist_task */
+};
+
+/* Runs the dispatcher at the end of this turn of the session's loop: once for all messages of the turn. Loop thread. */
+void rq_broker_dispatch_soon(const struct rq_request *request);
+
+/* Topics, groups have changed: write them soon, on the background loop. Any thread. */
+void rq_broker_persist_soon(struct rmq_broker *broker);
+
+/* Topics have changed: as above, and tell the name servers. Any thread. */
+void rq_broker_topics_changed(struct rmq_broker *broker);
+
+/* One request: faults, hook, processor. Loop thread. */
+void rq_broker_process(struct rmq_broker *broker, struct rq_session *session, struct rq_in *in);
+
+/* Hook and processor, as when a delayed request comes back. */
+void rq_broker_run_processor(const struct rq_request *request);
+
+static inline void rq_request_answer(const struct rq_request *request, int32_t code,
+                                     const char *remark)
+{
+    rq_answer_code(request->conn, &request->to, code, remark);
+}
+
+static inline bool rq_request_decode(const struct rq_request *request, const struct rq_fields *table,
+                                     void *fields)
+{
+    return rq_answer_decode(request->conn, request->in->header, table, fields);
+}
+
+#define RQ_TEXT(slice) (int)(slice).n, (slice).p ? (slice).p : ""
+
+/* Processors, one file per area. */
+void rq_process_send(const struct rq_request *request);
+void rq_process_pull(const struct rq_request *request);
+void rq_process_send_back(const struct rq_request *request);
+void rq_process_heartbeat(const struct rq_request *request);
+void rq_process_unregister_client(const struct rq_request *request);
+void rq_process_consumer_list(const struct rq_request *request);
+void rq_process_check_client(const struct rq_request *request);
+void rq_process_query_offset(const struct rq_request *request);
+void rq_process_update_offset(const struct rq_request *request);
+void rq_process_queue_offset(const struct rq_request *request); /* 30, 31, 32 */
+void rq_process_search_offset(const struct rq_request *request);
+void rq_process_lock(const struct rq_request *request);
+void rq_process_unlock(const struct rq_request *request);
+void rq_process_query_message(const struct rq_request *request);
+void rq_process_view_message(const struct rq_request *request);
+void rq_process_create_topic(const struct rq_request *request);
+void rq_process_create_topics(const struct rq_request *request);
+void rq_process_delete_topic(const struct rq_request *request);
+void rq_process_all_topics(const struct rq_request *request);
+void rq_process_get_topic(const struct rq_request *request);
+void rq_process_system_topics(const struct rq_request *request);
+void rq_process_put_group(const struct rq_request *request);
+void rq_process_put_groups(const struct rq_request *request);
+void rq_process_all_groups(const struct rq_request *request);
+void rq_process_get_group(const struct rq_request *request);
+void rq_process_delete_group(const struct rq_request *request);
+void rq_process_topic_stats(const struct rq_request *request);
+void rq_process_consume_stats(const struct rq_request *request);
+void rq_process_consumer_connections(const struct rq_request *request);
+void rq_process_producer_connections(const struct rq_request *request);
+void rq_process_all_producers(const struct rq_request *request);
+void rq_process_consumed_by(const struct rq_request *request);
+void rq_process_topics_of_group(const struct rq_request *request);
+void rq_process_runtime_info(const struct rq_request *request);
+void rq_process_get_config(const struct rq_request *request);
+void rq_process_update_config(const struct rq_request *request);
+void rq_process_all_offsets(const struct rq_request *request);
+void rq_process_all_delay_offsets(const struct rq_request *request);
+void rq_process_reset_offset(const struct rq_request *request);
+void rq_process_clone_offset(const struct rq_request *request);
+void rq_process_clean(const struct rq_request *request); /* 306, 316, 329 */
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Faults on request. A dropped answer is made by taking the request as one-way: it is carried out and nobody hears of it. A delayed request is kept with its
+ * frame and goes to its processor when a timer of its loop says so.
+ */
+#include "broker/fault.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+
+struct rule {
+    struct rq_list node;
+    struct rq_fault_rule what;
+    char remark[];
+};
+
+struct delayed {
+    struct rq_list node;
+    struct rq_timer timer;
+    struct rq_frame_ref *ref;
+    struct rq_session *session;
+    struct rq_in in;
+    struct rq_header header;
+    struct rmq_broker *broker;
+};
+
+void rq_fault_init(struct rq_fault *fault)
+{
+    atomic_init(&fault->active, false);
+    rq_mutex_init(&fault->lock);
+    rq_list_init(&fault->rules);
+    rq_list_init(&fault->delayed);
+}
+
+static void remove_rules_locked(struct rq_fault *fault, int code, bool all)
+{
+    RQ_LIST_FOREACH_SAFE(node, next, &fault->rules)
+    {
+        struct rule *rule = RQ_CONTAINER_OF(node, struct rule, node);
+        if (all || rule->what.code == code) {
+            rq_list_remove(node);
+            rq_free(rule);
+        }
+    }
+}
+
+static void update_active_locked(struct rq_fault *fault)
+{
+    atomic_store_explicit(&fault->active, !rq_list_empty(&fault->rules), memory_order_relaxed);
+}
+
+void rq_fault_clear(struct rq_fault *fault)
+{
+    rq_mutex_lock(&fault->lock);
+    remove_rules_locked(fault, 0, true);
+    update_active_locked(fault);
+    rq_mutex_unlock(&fault->lock);
+}
+
+void rq_fault_free(struct rq_fault *fault)
+{
+    rq_fault_clear(fault);
+    rq_mutex_destroy(&fault->lock);
+}
+
+rmq_status rq_fault_add(struct rq_fault *fault, const struct rq_fault_rule *what)
+{
+    struct rule *rule = NULL;
+    if (what->times != 0) {
+        size_t n = what->remark ? strlen(what->remark) + 1 : 0;
+        rule = rq_alloc(sizeof *rule + n);
+        if (!rule) {
+            return RMQ_ERR_NOMEM;
+        }
+        rule->what = *what;
+        if (what->remark) {
+            memcpy(rule->remark, what->remark, n);
+            rule->what.remark = rule->remark;
+        }
+    }
+    rq_mutex_lock(&fault->lock);
+    if (rule) {
+        rq_list_add_tail(&fault->rules, &rule->node);
+    } else {
+        remove_rules_locked(fault, what->code, what->code == -1);
+    }
+    update_active_locked(fault);
+    rq_mutex_unlock(&fault->lock);
+    return RMQ_OK;
+}
+
+static void free_delayed(struct delayed *delayed)
+{
+    rq_frame_ref_release(delayed->ref);
+    rq_conn_release(delayed->in.conn);
+    rq_free(delayed);
+}
+
+static void resume(struct rq_timer *timer)
+{
+    struct delayed *delayed = RQ_CONTAINER_OF(timer, struct delayed, timer);
+    struct rq_fault *fault = &delayed->broker->fault;
+    rq_mutex_lock(&fault->lock);
+    rq_list_remove(&delayed->node);
+    rq_mutex_unlock(&fault->lock);
+    const struct rq_request request = {.broker = delayed->broker,
+                                       .session = delayed->session,
+                                       .conn = delayed->in.conn,
+                                       .in = &delayed->in,
+                                       .to = rq_reply_to(&delayed->header)};
+    rq_broker_run_processor(&request);
+    free_delayed(delayed);
+}
+
+static bool delay(struct rq_fault *fault, const struct rq_request *request, int64_t delay_ms)
+{
+    struct delayed *delayed = rq_calloc(1, sizeof *delayed);
+    if (!delayed) {
+        return false;
+    }
+    delayed->ref = rq_in_keep(request->in);
+    if (!delayed->ref) {
+        rq_free(delayed);
+        return false;
+    }
+    delayed->broker = request->broker;
+    delayed->session = request->session;
+    delayed->header = *request->in->header;
+    delayed->in = *request->in;
+    delayed->in.header = &delayed->header;
+    rq_conn_retain(request->conn);
+    rq_mutex_lock(&fault->lock);
+    rq_list_add_tail(&fault->delayed, &delayed->node);
+    rq_mutex_unlock(&fault->lock);
+    rq_timer_init(&delayed->timer, resume);
+    rq_timer_start(rq_conn_loop(request->conn), &delayed->timer, delay_ms);
+    return true;
+}
+
+/* Takes the first rule that matches; one that is used up is freed, so the remark is copied. */
+static bool take_rule(struct rq_fault *fault, int code, struct rq_fault_rule *out, char **remark)
+{
+    bool found = false;
+    rq_mutex_lock(&fault->lock);
+    RQ_LIST_FOREACH_SAFE(node, next, &fault->rules)
+    {
+        struct rule *rule = RQ_CONTAINER_OF(node, struct rule, node);
+        if (rule->what.code != -1 && rule->what.code != code) {
+            continue;
+        }
+        *out = rule->what;
+        *remark = rule->what.remark ? rq_strdup(rule->what.remark) : NULL;
+        found = true;
+        if (rule->what.times > 0 && --rule->what.times == 0) {
+            rq_list_remove(node);
+            rq_free(rule);
+            update_active_locked(fault);
+        }
+        break;
+    }
+    rq_mutex_unlock(&fault->lock);
+    return found;
+}
+
+bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request)
+{
+    struct rq_fault_rule rule;
+    char *remark = NULL;
+    if (!atomic_load_explicit(&fault->active, memory_order_relaxed) ||
+        !take_rule(fault, request->in->header->code, &rule, &remark)) {
+        return false;
+    }
+    bool handled = true;
+    if (rule.kind == RQ_FAULT_ANSWER) {
+        rq_request_answer(request, rule.response_code, remark);
+    } else if (rule.kind == RQ_FAULT_CUT) {
+        rq_conn_close(request->conn, RMQ_ERR_CLOSED);
+    } else if (rule.kind == RQ_FAULT_DELAY) {
+        handled = delay(fault, request, rule.delay_ms);
+    } else {
+        request->in->header->flag |= RQ_FLAG_ONEWAY;
+        handled = false;
+    }
+    rq_free(remark);
+    return handled;
+}
+
+void rq_fault_drop(struct rq_fault *fault, const struct rq_session *session)
+{
+    struct rq_list gone;
+    rq_list_init(&gone);
+    rq_mutex_lock(&fault->lock);
+    RQ_LIST_FOREACH_SAFE(node, next, &fault->delayed)
+    {
+        if (RQ_CONTAINER_OF(node, struct delayed, node)->session == session) {
+            rq_list_remove(node);
+            rq_list_add_tail(&gone, node);
+        }
+    }
+    rq_mutex_unlock(&fault->lock);
+    struct rq_list *node;
+    while ((node = rq_list_pop(&gone))) {
+        struct delayed *delayed = RQ_CONTAINER_OF(node, struct delayed, node);
+        rq_timer_stop(&delayed->timer);
+        free_delayed(delayed);
+    }
+}
+
+/* ---- public ---- */
+
+static rmq_status add(rmq_broker *broker, const struct rq_fault_rule *rule, rmq_error **err)
+{
+    if (!broker || rule->code < -1 || rule->times < -1 || rule->delay_ms < 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "fault rule: code %d, times %d, delay %lld ms",
+                            rule->code, rule->times, (long long)rule->delay_ms);
+    }
+    rmq_status st = rq_fault_add(&broker->fault, rule);
+    return st ? rq_error_set(err, st, "fault rule: out of memory") : RMQ_OK;
+}
+
+rmq_status rmq_broker_fault_answer(rmq_broker *broker, int code, int times, int response_code,
+                                   const char *remark, rmq_error **err)
+{
+    const struct rq_fault_rule rule = {.kind = RQ_FAULT_ANSWER,
+                                       .code = code,
+                                       .times = times,
+                                       .response_code = response_code,
+                                       .remark = remark};
+    return add(broker, &rule, err);
+}
+
+rmq_status rmq_broker_fault_delay(rmq_broker *broker, int code, int times, int64_t delay_ms,
+                                  rmq_error **err)
+{
+    const struct rq_fault_rule rule = {
+        .kind = RQ_FAULT_DELAY, .code = code, .times = times, .delay_ms = delay_ms};
+    return add(broker, &rule, err);
+}
+
+rmq_status rmq_broker_fault_drop(rmq_broker *broker, int code, int times, rmq_error **err)
+{
+    const struct rq_fault_rule rule = {.kind = RQ_FAULT_DROP, .code = code, .times = times};
+    return add(broker, &rule, err);
+}
+
+rmq_status rmq_broker_fault_cut(rmq_broker *broker, int code, int times, rmq_error **err)
+{
+    const struct rq_fault_rule rule = {.kind = RQ_FAULT_CUT, .code = code, .times = times};
+    return add(broker, &rule, err);
+}
+
+void rmq_broker_fault_clear(rmq_broker *broker)
+{
+    if (broker) {
+        rq_fault_clear(&broker->fault);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Misbehaviour that a test asked for: a filter in front of the processors. Any thread may set rules; they are applied on loop threads. */
+#ifndef RQ_BROKER_FAULT_H
+#define RQ_BROKER_FAULT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmq/status.h>
+
+#include "base/list.h"
+#include "base/thread.h"
+
+struct rq_request;
+struct rq_session;
+
+enum rq_fault_kind { RQ_FAULT_ANSWER, RQ_FAULT_DELAY, RQ_FAULT_DROP, RQ_FAULT_CUT };
+
+struct rq_fault {
+    _Atomic bool active;  /* atomic: relaxed hint that there are rules, so that the usual request takes no lock */
+    struct rq_mutex lock; /* rank: broker tables; guards the lists */
+    struct rq_list rules;
+    struct rq_list delayed; /* requests that wait */
+};
+
+struct rq_fault_rule {
+    enum rq_fault_kind kind;
+    int code; /* -1 = any */
+    int times; /* -1 = for ever */
+    int response_code;
+    int64_t delay_ms;
+    const char *remark;
+};
+
+void rq_fault_init(struct rq_fault *fault);
+void rq_fault_free(struct rq_fault *fault); /* when all connections are closed */
+
+/* times 0 clears the rules of the code. The remark is copied. */
+rmq_status rq_fault_add(struct rq_fault *fault, const struct rq_fault_rule *rule);
+void rq_fault_clear(struct rq_fault *fault);
+
+/* Applies the first rule that matches. false: the request goes on to its processor (perhaps as one-way). */
+bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request);
+
+/* Forgets the requests of a connection that has closed. Loop thread. */
+void rq_fault_drop(struct rq_fault *fault, const struct rq_session *session);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Parked pulls. Parking and arrival race: the arrival may be dispatched after the pull has looked and before it is parked; so the parking thread looks at
+ * the queue's end once more afterwards. Counterpart: PullRequestHoldService.
+ */
+#include "broker/hold.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "broker/broker.h"
+
+#define KEY_MAX 512
+
+struct hold_queue {
+    struct rq_list parked; /* struct rq_parked.of_queue */
+};
+
+struct parked {
+    struct rq_list of_queue; /* or of a list of woken ones */
+    struct rq_list of_session;
+    struct rq_list of_time;
+    struct rq_conn *conn; /* a reference */
+    struct rq_reply_to to;
+    struct rq_pull pull; /* texts behind the struct; sub is a reference */
+    int64_t deadline_ms;
+    char text[];
+};
+
+static void arm(struct rq_task *task);
+static void time_is_up(struct rq_timer *timer);
+
+void rq_hold_init(struct rq_hold *hold, struct rmq_broker *broker, struct rq_loop *background)
+{
+    memset(hold, 0, sizeof *hold);
+    hold->broker = broker;
+    hold->loop = background;
+    rq_loop_retain(background);
+    atomic_init(&hold->count, 0);
+    rq_mutex_init(&hold->lock);
+    rq_map_init(&hold->queues);
+    rq_list_init(&hold->by_time);
+    hold->armed_ms = RQ_FOREVER;
+    hold->arm_task.run = arm;
+    rq_timer_init(&hold->timer, time_is_up);
+}
+
+static struct rq_slice key_of(struct rq_slice topic, int32_t queue_id, char out[KEY_MAX])
+{
+    size_t n = topic.n < KEY_MAX - 4 ? topic.n : KEY_MAX - 4;
+    rq_store_be32(out, (uint32_t)queue_id);
+    memcpy(out + 4, topic.p, n);
+    return rq_slice(out, n + 4);
+}
+
+static void free_parked(struct parked *parked)
+{
+    rq_conn_release(parked->conn);
+    rq_shared_subscription_release(parked->pull.sub);
+    rq_free(parked);
+}
+
+/* Out of all lists but that of woken ones. */
+static void detach_locked(struct rq_hold *hold, struct parked *parked)
+{
+    rq_list_remove(&parked->of_queue);
+    rq_list_remove(&parked->of_session);
+    rq_list_remove(&parked->of_time);
+    atomic_fetch_sub_explicit(&hold->count, 1, memory_order_relaxed);
+}
+
+static struct parked *make_parked(struct rq_session *session, const struct rq_reply_to *to,
+                                  const struct rq_pull *pull, int64_t timeout_ms)
+{
+    struct parked *parked = rq_alloc(sizeof *parked + pull->topic.n + pull->group.n);
+    if (!parked) {
+        return NULL;
+    }
+    memcpy(parked->text, pull->topic.p, pull->topic.n);
+    memcpy(parked->text + pull->topic.n, pull->group.p, pull->group.n);
+    parked->conn = rq_conn_retain(session->conn);
+    parked->to = *to;
+    parked->pull = *pull;
+    parked->pull.topic = rq_slice(parked->text, pull->topic.n);
+    parked->pull.group = rq_slice(parked->text + pull->topic.n, pull->group.n);
+    if (pull->sub) {
+        atomic_fetch_add_explicit(&pull->sub->refs, 1, memory_order_relaxed);
+    }
+    parked->deadline_ms = rq_deadline_ms(timeout_ms < 0 ? 0 : timeout_ms);
+    return parked;
+}
+
+static struct hold_queue *queue_locked(struct rq_hold *hold, const struct rq_pull *pull)
+{
+    char text[KEY_MAX];
+    struct rq_slice key = key_of(pull->topic, pull->queue_id, text);
+    struct hold_queue *queue = rq_map_get(&hold->queues, key);
+    if (!queue) {
+        queue = rq_alloc(sizeof *queue);
+        if (!queue || rq_map_put(&hold->queues, key, queue)) {
+            rq_free(queue);
+            return NULL;
+        }
+        rq_list_init(&queue->parked);
+    }
+    return queue;
+}
+
+/* Sorted by deadline; clients ask for equal times, so the place is at or near the tail. */
+static void insert_by_time(struct rq_hold *hold, struct parked *parked)
+{
+    struct rq_list *at = hold->by_time.prev;
+    while (at != &hold->by_time &&
+           RQ_CONTAINER_OF(at, struct parked, of_time)->deadline_ms > parked->deadline_ms) {
+        at = at->prev;
+    }
+    rq_list_add_head(at, &parked->of_time);
+}
+
+static bool put_locked(struct rq_hold *hold, struct rq_session *session, struct parked *parked)
+{
+    struct hold_queue *queue = hold->closed ? NULL : queue_locked(hold, &parked->pull);
+    if (!queue) {
+        return false;
+    }
+    rq_list_add_tail(&queue->parked, &parked->of_queue);
+    rq_list_add_tail(&session->parked, &parked->of_session);
+    insert_by_time(hold, parked);
+    atomic_fetch_add_explicit(&hold->count, 1, memory_order_acq_rel);
+    if (parked->deadline_ms < hold->armed_ms && !hold->posted) {
+        hold->posted = true;
+        (void)rq_loop_post(hold->loop, &hold->arm_task);
+    }
+    return true;
+}
+
+/* Answers a list of detached ones. */
+static void answer_all(struct rq_hold *hold, struct rq_list *woken)
+{
+    struct rq_list *node;
+    while ((node = rq_list_pop(woken))) {
+        struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
+        (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull, false);
+        free_parked(parked);
+    }
+}
+
+static bool may_match(const struct parked *parked, const struct rq_store_arrival *arrival)
+{
+    if (parked->pull.offset >= arrival->max_offset) {
+        return false;
+    }
+    if (!parked->pull.sub || arrival->tags_all) {
+        return true;
+    }
+    for (size_t i = 0; i < arrival->tags_count; i++) {
+        if (rq_subscription_match_code(parked->pull.sub->sub, arrival->tags_codes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void wake(struct rq_hold *hold, const struct rq_store_arrival *arrival)
+{
+    char text[KEY_MAX];
+    struct rq_list woken;
+    rq_list_init(&woken);
+    struct rq_slice key = key_of(arrival->topic, arrival->queue_id, text);
+    rq_mutex_lock(&hold->lock);
+    struct hold_queue *queue = rq_map_get(&hold->queues, key);
+    if (queue) {
+        RQ_LIST_FOREACH_SAFE(node, next, &queue->parked)
+        {
+            struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
+            if (may_match(parked, arrival)) {
+                detach_locked(hold, parked);
+                rq_list_add_tail(&woken, &parked->of_queue);
+            }
+        }
+    }
+    rq_mutex_unlock(&hold->lock);
+    answer_all(hold, &woken);
+}
+
+void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arrival)
+{
+    /* Either this comes after the count of the parked pull, or its addition comes after this and the parking thread sees the queue's new end. */
+    if (atomic_fetch_add_explicit(&hold->count, 0, memory_order_acq_rel) > 0) {
+        wake(hold, arrival);
+    }
+}
+
+rmq_status rq_hold_park(struct rq_hold *hold, struct rq_session *session,
+                        const struct rq_reply_to *to, const struct rq_pull *pull,
+                        int64_t timeout_ms)
+{
+    struct parked *parked = make_parked(session, to, pull, timeout_ms);
+    if (!parked) {
+        return RMQ_ERR_NOMEM;
+    }
+    rq_mutex_lock(&hold->lock);
+    bool put = put_locked(hold, session, parked);
+    bool closed = hold->closed;
+    rq_mutex_unlock(&hold->lock);
+    if (!put) {
+        free_parked(parked);
+        return closed ? RMQ_ERR_CLOSED : RMQ_ERR_NOMEM;
+    }
+    int64_t end = rq_store_max_offset(hold->broker->store, pull->topic, pull->queue_id);
+    if (end > pull->offset) {
+        const struct rq_store_arrival arrival = {.topic = pull->topic,
+                                                 .queue_id = pull->queue_id,
+                                                 .max_offset = end,
+                                                 .tags_all = true};
+        wake(hold, &arrival);
+    }
+    return RMQ_OK;
+}
+
+void rq_hold_drop(struct rq_hold *hold, struct rq_session *session)
+{
+    struct rq_list dropped;
+    rq_list_init(&dropped);
+    rq_mutex_lock(&hold->lock);
+    RQ_LIST_FOREACH_SAFE(node, next, &session->parked)
+    {
+        struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_session);
+        detach_locked(hold, parked);
+        rq_list_add_tail(&dropped, &parked->of_queue);
+    }
+    rq_mutex_unlock(&hold->lock);
+    struct rq_list *node;
+    while ((node = rq_list_pop(&dropped))) {
+        free_parked(RQ_CONTAINER_OF(node, struct parked, of_queue));
+    }
+}
+
+/* Sets the timer to the earliest deadline. Background loop. */
+static void arm(struct rq_task *task)
+{
+    struct rq_hold *hold = RQ_CONTAINER_OF(task, struct rq_hold, arm_task);
+    rq_mutex_lock(&hold->lock);
+    hold->posted = false;
+    hold->armed_ms = RQ_FOREVER;
+    if (!rq_list_empty(&hold->by_time) && !hold->closed) {
+        hold->armed_ms = RQ_CONTAINER_OF(hold->by_time.next, struct parked, of_time)->deadline_ms;
+    }
+    int64_t due_ms = hold->armed_ms;
+    rq_mutex_unlock(&hold->lock);
+    if (due_ms != RQ_FOREVER) {
+        rq_timer_start_at(hold->loop, &hold->timer, due_ms);
+    }
+}
+
+/* Detaches those whose time is up, or all. */
+static void take_due(struct rq_hold *hold, int64_t now_ms, struct rq_list *due)
+{
+    rq_list_init(due);
+    rq_mutex_lock(&hold->lock);
+    RQ_LIST_FOREACH_SAFE(node, next, &hold->by_time)
+    {
+        struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_time);
+        if (parked->deadline_ms > now_ms) {
+            break;
+        }
+        detach_locked(hold, parked);
+        rq_list_add_tail(due, &parked->of_queue);
+    }
+    rq_mutex_unlock(&hold->lock);
+}
+
+static void time_is_up(struct rq_timer *timer)
+{
+    struct rq_hold *hold = RQ_CONTAINER_OF(timer, struct rq_hold, timer);
+    struct rq_list due;
+    take_due(hold, rq_mono_ms(), &due);
+    answer_all(hold, &due);
+    arm(&hold->arm_task);
+}
+
+void rq_hold_close(struct rq_hold *hold)
+{
+    struct rq_list due;
+    rq_mutex_lock(&hold->lock);
+    hold->closed = true;
+    rq_mutex_unlock(&hold->lock);
+    take_due(hold, RQ_FOREVER, &due);
+    answer_all(hold, &due);
+}
+
+static void stop_timer(void *arg)
+{
+    struct rq_hold *hold = arg;
+    rq_timer_stop(&hold->timer);
+}
+
+void rq_hold_free(struct rq_hold *hold)
+{
+    if (!hold->loop) {
+        return;
+    }
+    (void)rq_loop_run(hold->loop, stop_timer, hold);
+    rq_loop_put(hold->loop);
+    rq_map_free(&hold->queues, rq_free);
+    rq_mutex_destroy(&hold->lock);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Registration at name servers in rounds: one request to each, all at once. Counterpart: BrokerOuterAPI. */
+#include "broker/registration.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/crc.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "broker/broker.h"
+
+#define NAMESRVS_MAX       64
+#define UNREGISTER_WAIT_MS 1000
+
+static void start_round(struct rq_task *task);
+static void period_over(struct rq_timer *timer);
+static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer);
+
+static rmq_status add_registrar(struct rq_registration *registration, struct rq_slice address,
+                                rmq_error **err)
+{
+    char *text = rq_slice_dup(address);
+    struct rq_registrar *registrar = &registration->registrars[registration->count];
+    if (!text) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    }
+    rmq_status st = rq_peer_get(registration->peers, text, &registrar->peer, err);
+    rq_free(text);
+    if (!st) {
+        registrar->registration = registration;
+        registration->count++;
+    }
+    return st;
+}
+
+/* Addresses are separated by ';' or ','. */
+static rmq_status add_registrars(struct rq_registration *registration, const char *addresses,
+                                 rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    while (!st && *addresses) {
+        size_t n = strcspn(addresses, ";, \t");
+        if (n > 0) {
+            st = registration->count < NAMESRVS_MAX
+                     ? add_registrar(registration, rq_slice(addresses, n), err)
+                     : rq_error_set(err, RMQ_ERR_INVALID, "more than %d name servers", NAMESRVS_MAX);
+        }
+        addresses += n + (addresses[n] != '\0');
+    }
+    return st;
+}
+
+rmq_status rq_registration_init(struct rq_registration *registration, struct rmq_broker *broker,
+                                struct rq_loop *background, const char *addresses, rmq_error **err)
+{
+    const struct rq_peers_options options = {.user = registration};
+    memset(registration, 0, sizeof *registration);
+    registration->broker = broker;
+    rq_mutex_init(&registration->lock);
+    rq_list_init(&registration->current);
+    rq_list_init(&registration->next);
+    rq_list_init(&registration->asked);
+    rq_timer_init(&registration->timer, period_over);
+    registration->start_task.run = start_round;
+    registration->loop = background;
+    rq_loop_retain(background);
+    registration->registrars = rq_calloc(NAMESRVS_MAX, sizeof *registration->registrars);
+    if (!registration->registrars) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    }
+    rmq_status st = rq_peers_create(background, &options, &registration->peers, err);
+    return st ? st : add_registrars(registration, addresses, err);
+}
+
+/* ---- frames ---- */
+
+static rmq_status add_body(const struct rq_registration *registration, struct rq_buf *body)
+{
+    struct rmq_broker *broker = registration->broker;
+    int32_t perm_mask = broker->settings.broker.broker_permission | RQ_PERM_INHERIT;
+    rq_buf_add_str(body, "{\"filterServerList\":[],\"topicConfigSerializeWrapper\":{");
+    rq_topics_write(&broker->topics, body, rq_slice(NULL, 0), perm_mask);
+    rq_buf_add_str(body, "}}");
+    return rq_buf_status(body);
+}
+
+static struct rq_hdr_register_broker register_fields(const struct rmq_broker *broker,
+                                                     const struct rq_buf *body)
+{
+    struct rq_hdr_register_broker fields = {
+        .broker_name = rq_slice_str(broker->settings.broker.broker_name),
+        .broker_addr = rq_slice_str(broker->addr),
+        .cluster_name = rq_slice_str(broker->settings.broker.broker_cluster_name),
+        .ha_server_addr = rq_slice_str(broker->ha_addr),
+        .broker_id = broker->settings.broker.broker_id,
+    };
+    RQ_SET(register_broker, &fields, enable_acting_master, false);
+    RQ_SET(register_broker, &fields, compressed, false);
+    RQ_SET(register_broker, &fields, body_crc32,
+           (int32_t)(rq_crc32(0, body->data, body->len) & 0x7FFFFFFFu));
+    return fields;
+}
+
+static struct rq_out *make_frame(const struct rq_frame_spec *spec, const struct rq_buf *body)
+{
+    struct rq_out *out = rq_out_create(body->len + 1024);
+    if (!out || rq_frame_encode(&out->head, spec, body->len, NULL)) {
+        rq_out_destroy(out);
+        return NULL;
+    }
+    rq_buf_add(&out->head, body->data, body->len);
+    if (rq_buf_status(&out->head)) {
+        rq_out_destroy(out);
+        return NULL;
+    }
+    return out;
+}
+
+/* ---- rounds, on the background loop ---- */
+
+static void move_all(struct rq_list *to, struct rq_list *from)
+{
+    struct rq_list *node;
+    while ((node = rq_list_pop(from))) {
+        rq_list_add_tail(to, node);
+    }
+}
+
+static void tell_waiters(struct rq_list *waiters)
+{
+    struct rq_list *node;
+    while ((node = rq_list_pop(waiters))) {
+        struct rq_registration_waiter *waiter =
+            RQ_CONTAINER_OF(node, struct rq_registration_waiter, node);
+        waiter->done(waiter);
+    }
+}
+
+static void end_round(struct rq_registration *registration)
+{
+    tell_waiters(&registration->current);
+    if (registration->again && !registration->stopped) {
+        registration->again = false;
+        start_round(&registration->start_task);
+    } else if (registration->stopped) {
+        tell_waiters(&registration->next);
+    }
+}
+
+static void note_result(struct rq_registrar *registrar, bool failed, const char *why)
+{
+    if (failed && !registrar->failed) {
+        RQ_LOG(WARN, "registration at the name server failed", "namesrv=%s why=%s",
+               rq_peer_address(registrar->peer), why);
+    } else if (!failed && registrar->failed) {
+        RQ_LOG(INFO, "registration at the name server works again", "namesrv=%s",
+               rq_peer_address(registrar->peer));
+    }
+    registrar->failed = failed;
+}
+
+static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer)
+{
+    struct rq_registrar *registrar = call->user;
+    struct rq_registration *registration = registrar->registration;
+    bool ok = status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS;
+    char why[256];
+    if (answer) {
+        (void)snprintf(why, sizeof why, "code %d %.*s", answer->header->code,
+                       RQ_TEXT(answer->header->remark));
+    } else {
+        (void)snprintf(why, sizeof why, "%s", rmq_status_text(status));
+    }
+    note_result(registrar, !ok, why);
+    registration->succeeded += ok;
+    if (--registration->running == 0) {
+        end_round(registration);
+    }
+}
+
+static void call_one(struct rq_registration *registration, struct rq_registrar *registrar,
+                     const struct rq_frame_spec *spec, const struct rq_buf *body)
+{
+    struct rq_out *out = make_frame(spec, body);
+    rmq_status st = RMQ_ERR_NOMEM;
+    memset(&registrar->call, 0, sizeof registrar->call);
+    registrar->call.done = answered;
+    registrar->call.user = registrar;
+    if (out) {
+        int64_t timeout_ms = registration->broker->settings.broker.register_broker_timeout_mills;
+        st = rq_peer_call(registrar->peer, &registrar->call, out, rq_deadline_ms(timeout_ms), RQ_WAIT);
+    }
+    if (st) {
+        note_result(registrar, true, rmq_status_text(st));
+        registration->running--;
+    }
+}
+
+static void send_round(struct rq_registration *registration)
+{
+    struct rq_buf body;
+    rq_buf_init(&body, 0);
+    registration->running = registration->count + 1; /* one more, so that no answer ends the round before all are sent */
+    registration->succeeded = 0;
+    if (add_body(registration, &body) == RMQ_OK) {
+        struct rq_hdr_register_broker fields = register_fields(registration->broker, &body);
+        struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_REGISTER_BROKER,
+                                                     &rq_tab_register_broker, &fields);
+        for (int i = 0; i < registration->count; i++) {
+            call_one(registration, &registration->registrars[i], &spec, &body);
+        }
+    } else {
+        registration->running = 1;
+    }
+    rq_buf_free(&body);
+    if (--registration->running == 0) {
+        end_round(registration);
+    }
+}
+
+static void start_round(struct rq_task *task)
+{
+    struct rq_registration *registration =
+        RQ_CONTAINER_OF(task, struct rq_registration, start_task);
+    rq_mutex_lock(&registration->lock);
+    registration->posted = false;
+    move_all(&registration->next, &registration->asked);
+    rq_mutex_unlock(&registration->lock);
+    if (registration->stopped) {
+        tell_waiters(&registration->next);
+        return;
+    }
+    if (registration->running > 0) {
+        registration->again = true;
+        return;
+    }
+    move_all(&registration->current, &registration->next);
+    rq_timer_start(registration->loop, &registration->timer,
+                   registration->broker->settings.broker.register_name_server_period);
+    send_round(registration);
+}
+
+static void period_over(struct rq_timer *timer)
+{
+    struct rq_registration *registration = RQ_CONTAINER_OF(timer, struct rq_registration, timer);
+    start_round(&registration->start_task);
+}
+
+void rq_registration_ask(struct rq_registration *registration, struct rq_registration_waiter *waiter)
+{
+    rq_mutex_lock(&registration->lock);
+    if (waiter) {
+        rq_list_add_tail(&registration->asked, &waiter->node);
+    }
+    if (!registration->posted) {
+        registration->posted = true;
+        (void)rq_loop_post(registration->loop, &registration->start_task);
+    }
+    rq_mutex_unlock(&registration->lock);
+}
+
+/* ---- blocking callers ---- */
+
+/* Counted by the caller and the round, because the caller may give up first. */
+struct blocking {
+    struct rq_registration_waiter waiter;
+    struct rq_registration *registration;
+    struct rq_mutex lock; /* guards all below */
+    struct rq_cond cond;
+    bool done;
+    int succeeded;
+    int refs;
+};
+
+static void put_blocking(struct blocking *blocking)
+{
+    rq_mutex_lock(&blocking->lock);
+    bool last = --blocking->refs == 0;
+    rq_mutex_unlock(&blocking->lock);
+    if (last) {
+        rq_cond_destroy(&blocking->cond);
+        rq_mutex_destroy(&blocking->lock);
+        rq_free(blocking);
+    }
+}
+
+static void wake_blocking(struct rq_registration_waiter *waiter)
+{
+    struct blocking *blocking = RQ_CONTAINER_OF(waiter, struct blocking, waiter);
+    rq_mutex_lock(&blocking->lock);
+    blocking->done = true;
+    blocking->succeeded = blocking->registration->succeeded;
+    rq_cond_signal(&blocking->cond);
+    rq_mutex_unlock(&blocking->lock);
+    put_blocking(blocking);
+}
+
+int rq_registration_now(struct rq_registration *registration, int64_t timeout_ms)
+{
+    struct blocking *blocking = rq_calloc(1, sizeof *blocking);
+    if (!blocking) {
+        return 0;
+    }
+    rq_mutex_init(&blocking->lock);
+    rq_cond_init(&blocking->cond);
+    blocking->waiter.done = wake_blocking;
+    blocking->registration = registration;
+    blocking->refs = 2;
+    rq_registration_ask(registration, &blocking->waiter);
+    int64_t deadline_ms = rq_deadline_ms(timeout_ms);
+    rq_mutex_lock(&blocking->lock);
+    while (!blocking->done && rq_cond_wait_until(&blocking->cond, &blocking->lock, deadline_ms)) {
+    }
+    int succeeded = blocking->done ? blocking->succeeded : 0;
+    rq_mutex_unlock(&blocking->lock);
+    put_blocking(blocking);
+    return succeeded;
+}
+
+/* ---- end ---- */
+
+static void stop_rounds(void *arg)
+{
+    struct rq_registration *registration = arg;
+    registration->stopped = true;
+    rq_timer_stop(&registration->timer);
+}
+
+static void unregister(struct rq_registration *registration, struct rq_peer *peer)
+{
+    const struct rmq_broker *broker = registration->broker;
+    const struct rq_buf no_body = {0};
+    struct rq_hdr_broker fields = {
+        .broker_name = rq_slice_str(broker->settings.broker.broker_name),
+        .broker_addr = rq_slice_str(broker->addr),
+        .cluster_name = rq_slice_str(broker->settings.broker.broker_cluster_name),
+        .broker_id = broker->settings.broker.broker_id,
+    };
+    struct rq_frame_spec spec =
+        rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_UNREGISTER_BROKER, &rq_tab_broker, &fields);
+    struct rq_reply reply = {0};
+    struct rq_out *out = rq_peer_connected(peer) ? make_frame(&spec, &no_body) : NULL;
+    if (out && rq_peer_call_reply(peer, out, rq_deadline_ms(UNREGISTER_WAIT_MS), RQ_FAIL_FAST,
+                                  &reply) == RMQ_OK) {
+        rq_reply_free(&reply);
+    }
+}
+
+void rq_registration_stop(struct rq_registration *registration)
+{
+    if (!registration->loop || !registration->peers) {
+        return;
+    }
+    (void)rq_loop_run(registration->loop, stop_rounds, registration);
+    for (int i = 0; i < registration->count; i++) {
+        unregister(registration, registration->registrars[i].peer);
+    }
+}
+
+/* What is on its way to the loop comes to its end there. */
+static void drain(void *arg)
+{
+    struct rq_registration *registration = arg;
+    start_round(&registration->start_task);
+    tell_waiters(&registration->current);
+}
+
+void rq_registration_free(struct rq_registration *registration)
+{
+    if (!registration->loop) {
+        return;
+    }
+    (void)rq_loop_run(registration->loop, stop_rounds, registration);
+    for (int i = 0; i < registration->count; i++) {
+        rq_peer_put(registration->registrars[i].peer);
+    }
+    rq_peers_destroy(registration->peers);
+    (void)rq_loop_run(registration->loop, drain, registration);
+    rq_loop_put(registration->loop);
+    rq_free(registration->registrars);
+    rq_mutex_destroy(&registration->lock);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Sends (10, 310, 320): checks, automatic topics, retry and dead-letter rules, one append, one answer. The header's fields stay where the frame has them.
+ * Loop thread of the connection. Counterparts: SendMessageProcessor, AbstractSendMessageProcessor.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/time.h"
+#include "broker/auto_topic.h"
+#include "broker/broker.h"
+#include "broker/put.h"
+#include "broker/send_answer.h"
+#include "broker/unique_id.h"
+#include "wire/names.h"
+#include "wire/properties.h"
+
+#define VERSION_V3_4_9 121 /* from here on maxReconsumeTimes is the sender's own */
+#define BATCH_MAX      65536
+
+/* What the broker looks for among a message's properties, in one pass. */
+struct found {
+    struct rq_slice unique_key;
+    struct rq_slice delay;
+    bool transaction;
+    bool timer;
+    bool rewrite; /* has properties that the broker sets or removes */
+};
+
+struct sending {
+    const struct rq_request *request;
+    struct rmq_broker *broker;
+    struct rq_hdr_send header;
+    struct rq_topic_info topic;
+    struct rq_msg msg;
+    struct found found;
+    struct rq_buf props; /* when they had to be made anew */
+    char topic_text[RQ_NAME_MAX];
+    char id_text[RQ_MSGID_MAX + 1];
+};
+
+static bool is_name(const struct rq_prop *prop, const char *name)
+{
+    return rq_slice_eq_str(prop->name, name);
+}
+
+static void look_at(const struct rq_prop *prop, struct found *found)
+{
+    switch (prop->name.n ? prop->name.p[0] : '\0') {
+    case 'U':
+        if (is_name(prop, RQ_PROP_UNIQ_KEY)) {
+            found->unique_key = prop->value;
+        }
+        break;
+    case 'D':
+        if (is_name(prop, RQ_PROP_DELAY)) {
+            found->delay = prop->value;
+        }
+        break;
+    case 'T':
+        found->transaction = found->transaction || (is_name(prop, RQ_PROP_TRAN_MSG) &&
+                                                    rq_slice_eq_str(prop->value, "true"));
+        found->timer = found->timer || is_name(prop, RQ_PROP_TIMER_DELAY_SEC) ||
+                       is_name(prop, RQ_PROP_TIMER_DELAY_MS) || is_name(prop, RQ_PROP_TIMER_DELIVER_MS);
+        found->rewrite = found->rewrite || is_name(prop, RQ_PROP_TRACE_ON);
+        break;
+    case 'M':
+        found->rewrite = found->rewrite || is_name(prop, RQ_PROP_MSG_REGION);
+        break;
+    case 'C':
+        found->rewrite = found->rewrite || is_name(prop, RQ_PROP_CLUSTER);
+        break;
+    case 'P':
+        found->rewrite = found->rewrite || is_name(prop, RQ_PROP_POP_CK);
+        break;
+    default:
+        break;
+    }
+}
+
+static void look_through(struct rq_slice properties, struct found *found)
+{
+    struct rq_prop prop;
+    memset(found, 0, sizeof *found);
+    while (rq_props_next(&properties, &prop)) {
+        look_at(&prop, found);
+    }
+}
+
+static int delay_level(const struct found *found)
+{
+    int32_t level = 0;
+    return found->delay.n && rq_slice_to_i32(found->delay, &level) && level > 0 ? level : 0;
+}
+
+static bool refuse(const struct sending *sending, int32_t code, const char *remark)
+{
+    rq_request_answer(sending->request, code, remark);
+    return false;
+}
+
+/* The broker takes sends now, and this topic from clients. */
+static bool check_topic(struct sending *sending)
+{
+    const struct rq_broker_options *options = &sending->broker->settings.broker;
+    rmq_error *err = NULL;
+    if (options->start_accept_send_request_time_stamp > rq_wall_ms()) {
+        return refuse(sending, RQ_RESP_SYSTEM_ERROR, "broker unable to service until a later time");
+    }
+    if (rq_topic_check(sending->header.topic, &err)) {
+        refuse(sending, RQ_RESP_INVALID_PARAMETER, rmq_error_message(err));
+        rmq_error_destroy(err);
+        return false;
+    }
+    if (rq_topic_is_forbidden(sending->header.topic)) {
+        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_NO_PERMISSION,
+                       "Sending message to topic[%.*s] is forbidden.", RQ_TEXT(sending->header.topic));
+        return false;
+    }
+    if (!rq_topics_get(&sending->broker->topics, sending->header.topic, &sending->topic) &&
+        !rq_auto_topic(sending->broker, &sending->header, &sending->topic)) {
+        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_TOPIC_NOT_EXIST,
+                       "topic[%.*s] not exist, apply first please!", RQ_TEXT(sending->header.topic));
+        return false;
+    }
+    if (!(options->broker_permission & RQ_PERM_WRITE) && sending->topic.order) {
+        return refuse(sending, RQ_RESP_NO_PERMISSION, "the broker does not permit sending");
+    }
+    return true;
+}
+
+/* A queue id of the client's choice, or any. */
+static bool choose_queue(struct sending *sending)
+{
+    int32_t read = sending->topic.read_queue_nums;
+    int32_t write = sending->topic.write_queue_nums;
+    int32_t asked = sending->header.queue_id;
+    if (asked >= (read > write ? read : write)) {
+        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_INVALID_PARAMETER,
+                       "request queueId[%d] is illegal, topic:[%.*s] readQueueNums:[%d] "
+                       "writeQueueNums:[%d] producer: %s",
+                       asked, RQ_TEXT(sending->header.topic), read, write,
+                       rq_conn_remote(sending->request->conn));
+        return false;
+    }
+    if (asked < 0) {
+        uint32_t next = atomic_fetch_add_explicit(&sending->broker->unique_counter, 1,
+                                                  memory_order_relaxed);
+        asked = write > 0 ? (int32_t)(next % (uint32_t)write) : 0;
+    }
+    sending->msg.queue_id = asked;
+    return true;
+}
+
+static void fill_message(struct sending *sending)
+{
+    const struct rq_hdr_send *header = &sending->header;
+    struct rq_msg *msg = &sending->msg;
+    msg->topic = header->topic;
+    msg->flag = header->flag;
+    msg->sys_flag = header->sys_flag;
+    if (sending->topic.multi_tag) {
+        msg->sys_flag |= RQ_SYS_MULTI_TAGS;
+    }
+    msg->reconsume_times = header->reconsume_times;
+    msg->born_timestamp_ms = header->born_timestamp;
+    msg->born_host = sending->request->session->born_host;
+    msg->store_host = sending->broker->store_host;
+    msg->body = sending->request->in->body;
+    msg->properties = header->properties;
+    msg->more_properties = sending->broker->more;
+}
+
+/* A message to a retry topic that has been tried too often goes to the dead letters, at once. */
+static bool apply_retry_rule(struct sending *sending)
+{
+    struct rq_group_info group;
+    struct rq_topic_info info;
+    bool created = false;
+    struct rq_slice name = rq_topic_without_prefix(sending->header.topic);
+    if (!rq_topic_is_retry(sending->header.topic)) {
+        return true;
+    }
+    if (!rq_groups_get(&sending->broker->groups, name, &group)) {
+        rq_answer_text(sending->request->conn, &sending->request->to,
+                       RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST,
+                       "subscription group not exist, %.*s", RQ_TEXT(name));
+        return false;
+    }
+    int32_t most = group.retry_max_times;
+    if (RQ_HAS(send, &sending->header, max_reconsume_times) &&
+        sending->request->in->header->version >= VERSION_V3_4_9) {
+        most = sending->header.max_reconsume_times;
+    }
+    bool ordered = rq_queue_locks_group_holds(&sending->broker->locks, name, rq_mono_ms());
+    if (sending->msg.reconsume_times <= most && !ordered) {
+        return true;
+    }
+    size_t n = rq_topic_of_dlq(name, sending->topic_text);
+    rq_dlq_topic_info(&info);
+    if (n == 0 || rq_topics_add(&sending->broker->topics, rq_slice(sending->topic_text, n), &info,
+                                &created)) {
+        return refuse(sending, RQ_RESP_SYSTEM_ERROR, "the dead-letter topic cannot be made");
+    }
+    if (created) {
+        rq_broker_topics_changed(sending->broker);
+    }
+    sending->msg.topic = rq_slice(sending->topic_text, n);
+    sending->msg.queue_id = 0;
+    sending->found.delay = rq_slice("-1", 2);
+    sending->found.rewrite = true;
+    return true;
+}
+
+/* Properties anew: without what the broker sets itself, and with the delay that it decided. */
+static void rewrite_properties(struct sending *sending)
+{
+    static const char *const names[] = {RQ_PROP_POP_CK, RQ_PROP_MSG_REGION, RQ_PROP_TRACE_ON,
+                                        RQ_PROP_CLUSTER, RQ_PROP_DELAY};
+    rq_props_copy_without(&sending->props, 0, sending->header.properties, names,
+                          sizeof names / sizeof names[0]);
+    if (sending->found.delay.p) {
+        rq_props_add_str(&sending->props, 0, RQ_PROP_DELAY, sending->found.delay);
+    }
+}
+
+static bool complete_properties(struct sending *sending)
+{
+    struct found *found = &sending->found;
+    bool add_key = found->unique_key.n == 0;
+    if (!found->rewrite && !add_key) {
+        return true;
+    }
+    if (found->rewrite) {
+        rewrite_properties(sending);
+    } else {
+        rq_buf_add_slice(&sending->props, sending->header.properties);
+    }
+    if (add_key) {
+        found->unique_key =
+            rq_slice(sending->id_text, rq_broker_unique_id(sending->broker, sending->id_text));
+        rq_props_add_str(&sending->props, 0, RQ_PROP_UNIQ_KEY, found->unique_key);
+    }
+    sending->msg.properties = rq_slice(sending->props.data, sending->props.len);
+    return rq_buf_status(&sending->props) == RMQ_OK ||
+           refuse(sending, RQ_RESP_SYSTEM_ERROR, "out of memory");
+}
+
+static bool check_kind(const struct sending *sending)
+{
+    if (sending->found.transaction &&
+        !(sending->header.reconsume_times > 0 && delay_level(&sending->found) > 0)) {
+        return refuse(sending, RQ_RESP_NO_PERMISSION,
+                      "this broker does not take transactional messages");
+    }
+    if (sending->found.timer && delay_level(&sending->found) == 0) {
+        return refuse(sending, RQ_RESP_SYSTEM_ERROR,
+                      "accurate timer message is not enabled, timerWheelEnable is false");
+    }
+    if (!sending->msg.body.p) {
+        return refuse(sending, RQ_RESP_MESSAGE_ILLEGAL, "the message is illegal: it has no body");
+    }
+    return true;
+}
+
+static void send_one(struct sending *sending)
+{
+    struct rq_store_put put;
+    look_through(sending->header.properties, &sending->found);
+    if (!choose_queue(sending)) {
+        return;
+    }
+    fill_message(sending);
+    int32_t asked_queue = sending->msg.queue_id;
+    if (!check_kind(sending) || !apply_retry_rule(sending) || !complete_properties(sending)) {
+        return;
+    }
+    if (sending->msg.topic.p == sending->topic_text) {
+        asked_queue = 0;
+    }
+    (void)rq_broker_put(sending->broker, &sending->msg, delay_level(&sending->found), &put);
+    if (put.status == RQ_PUT_OK) {
+        rq_broker_dispatch_soon(sending->request);
+    }
+    rq_send_answer_one(sending->request, &put, asked_queue, sending->found.unique_key);
+}
+
+/* ---- batches ---- */
+
+struct batch {
+    struct rq_msg *msgs;
+    int64_t *offsets;
+    size_t count;
+    size_t cap;
+};
+
+static rmq_status grow_batch(struct batch *batch)
+{
+    size_t cap = batch->cap ? batch->cap * 2 : 64;
+    struct rq_msg *msgs = cap <= BATCH_MAX ? rq_realloc(batch->msgs, cap * sizeof *msgs) : NULL;
+    if (!msgs) {
+        return cap > BATCH_MAX ? RMQ_ERR_TOO_LARGE : RMQ_ERR_NOMEM;
+    }
+    batch->msgs = msgs;
+    batch->cap = cap;
+    return RMQ_OK;
+}
+
+static rmq_status add_child(struct sending *sending, struct batch *batch,
+                            const struct rq_batch_item *item)
+{
+    if (batch->count == batch->cap) {
+        rmq_status st = grow_batch(batch);
+        if (st) {
+            return st;
+        }
+    }
+    struct rq_msg *msg = &batch->msgs[batch->count++];
+    *msg = sending->msg;
+    msg->flag = item->flag;
+    msg->body = item->body.p ? item->body : rq_slice("", 0);
+    msg->properties = item->properties;
+    return RMQ_OK;
+}
+
+static rmq_status read_batch(struct sending *sending, struct batch *batch, rmq_error **err)
+{
+    struct rq_slice body = sending->request->in->body;
+    struct rq_cursor cursor = rq_cursor(body.p, body.n);
+    struct rq_batch_item item;
+    rmq_status st;
+    while ((st = rq_batch_next(&cursor, &item, err)) == RMQ_OK) {
+        if ((st = add_child(sending, batch, &item))) {
+            return st;
+        }
+    }
+    return st == RMQ_ERR_NOT_FOUND ? RMQ_OK : st;
+}
+
+static bool check_batch(const struct sending *sending)
+{
+    struct rq_slice topic = sending->header.topic;
+    if (rq_topic_is_retry(topic)) {
+        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
+                       "batch request does not support retry group %.*s", RQ_TEXT(topic));
+        return false;
+    }
+    if (sending->found.transaction || delay_level(&sending->found) > 0) {
+        return refuse(sending, RQ_RESP_MESSAGE_ILLEGAL,
+                      "the message is illegal: a batch can be neither transactional nor delayed");
+    }
+    size_t most = (size_t)sending->broker->settings.store.max_message_size;
+    if (sending->request->in->body.n > most) {
+        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
+                       "the message is illegal: batch of %zu bytes > limit %zu",
+                       sending->request->in->body.n, most);
+        return false;
+    }
+    return true;
+}
+
+static void store_batch(struct sending *sending, struct batch *batch)
+{
+    struct rq_store_put put;
+    batch->offsets = rq_calloc(batch->count, sizeof *batch->offsets);
+    if (!batch->offsets) {
+        refuse(sending, RQ_RESP_SYSTEM_ERROR, "out of memory");
+        return;
+    }
+    (void)rq_store_append_batch(sending->broker->store, batch->msgs, batch->count, batch->offsets,
+                                &put);
+    if (put.status == RQ_PUT_OK) {
+        rq_broker_dispatch_soon(sending->request);
+    }
+    rq_send_answer_batch(sending->request, &put, sending->msg.queue_id, sending->found.unique_key,
+                         batch->offsets, batch->count);
+}
+
+static void send_batch(struct sending *sending)
+{
+    struct batch batch = {0};
+    rmq_error *err = NULL;
+    look_through(sending->header.properties, &sending->found);
+    if (!check_batch(sending) || !choose_queue(sending)) {
+        return;
+    }
+    fill_message(sending);
+    rmq_status st = read_batch(sending, &batch, &err);
+    if (st || batch.count == 0) {
+        refuse(sending, st == RMQ_ERR_NOMEM ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_MESSAGE_ILLEGAL,
+               err ? rmq_error_message(err) : st ? rmq_status_text(st) : "the batch is empty");
+    } else {
+        store_batch(sending, &batch);
+    }
+    rmq_error_destroy(err);
+    rq_free(batch.msgs);
+    rq_free(batch.offsets);
+}
+
+void rq_process_send(const struct rq_request *request)
+{
+    struct sending sending;
+    sending.request = request;
+    sending.broker = request->broker;
+    memset(&sending.msg, 0, sizeof sending.msg);
+    const struct rq_fields *table =
+        request->in->header->code == RQ_REQ_SEND_MESSAGE ? &rq_tab_send : &rq_tab_send_v2;
+    if (!rq_request_decode(request, table, &sending.header) || !check_topic(&sending)) {
+        return;
+    }
+    rq_buf_init(&sending.props, 0);
+    if (sending.header.batch) {
+        send_batch(&sending);
+    } else {
+        send_one(&sending);
+    }
+    rq_buf_free(&sending.props);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Start and stop of a broker, and the rest of its public half. Counterparts: BrokerStartup, BrokerController. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sys.h"
+#include "base/time.h"
+#include "broker/address.h"
+#include "broker/admin_topics.h"
+#include "broker/auto_topic.h"
+#include "broker/config.h"
+#include "broker/server.h"
+#include "wire/names.h"
+#include "wire/properties.h"
+
+#define REGISTER_WAIT_MS 6000
+#define PATH_ROOM        4096
+
+static rmq_status no_memory(rmq_error **err)
+{
+    return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+}
+
+/* ---- start, step by step ---- */
+
+static rmq_status take_settings(struct rmq_broker *broker, const rmq_broker_config *config,
+                                rmq_error **err)
+{
+    rmq_status st = config ? rq_broker_settings_copy(&broker->settings, &config->settings)
+                           : rq_broker_settings_init(&broker->settings, err);
+    if (st) {
+        return rq_error_set(err, st, "settings of the broker: %s", rmq_status_text(st));
+    }
+    if (broker->settings.broker.broker_role == RQ_ROLE_SLAVE) {
+        return rq_error_set(err, RMQ_ERR_UNSUPPORTED, "brokerRole SLAVE is not implemented");
+    }
+    if (broker->settings.broker.broker_role == RQ_ROLE_SYNC_MASTER) {
+        RQ_LOG(WARN, "brokerRole SYNC_MASTER acts as ASYNC_MASTER: there are no slaves", "broker=%s",
+               broker->settings.broker.broker_name);
+    }
+    return RMQ_OK;
+}
+
+/* What the broker adds to each message, as a property string. */
+static rmq_status make_more_properties(struct rmq_broker *broker, rmq_error **err)
+{
+    const struct rq_broker_options *options = &broker->settings.broker;
+    struct rq_buf text;
+    rq_buf_init(&text, 0);
+    rq_props_add_str(&text, 0, RQ_PROP_MSG_REGION, rq_slice_str(options->region_id));
+    rq_props_add_str(&text, 0, RQ_PROP_TRACE_ON, rq_slice_str(options->trace_on ? "true" : "false"));
+    rq_props_add_str(&text, 0, RQ_PROP_CLUSTER, rq_slice_str(options->broker_cluster_name));
+    size_t n = text.len;
+    broker->more_properties = rq_buf_detach(&text);
+    broker->more = rq_slice(broker->more_properties, n);
+    return broker->more_properties ? RMQ_OK : no_memory(err);
+}
+
+static rmq_status choose_store(struct rmq_broker *broker, rmq_error **err)
+{
+    const char *given = broker->settings.store.store_path_root_dir;
+    char text[PATH_ROOM];
+    if (given && *given) {
+        broker->store_path = rq_strdup(given);
+        return broker->store_path ? RMQ_OK : no_memory(err);
+    }
+    const char *tmp = getenv("TMPDIR");
+    (void)snprintf(text, sizeof text, "%s/rmq-broker-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(text)) {
+        return rq_error_set(err, RMQ_ERR_IO, "temporary store %s: %s", text, strerror(errno));
+    }
+    broker->temporary_store = true;
+    broker->store_path = rq_strdup(text);
+    if (!broker->store_path) {
+        (void)rmdir(text);
+        return no_memory(err);
+    }
+    return rq_table_set(&rq_store_table, &broker->settings.store, "storePathRootDir", text, err);
+}
+
+static rmq_status open_store(struct rmq_broker *broker, rmq_error **err)
+{
+    rmq_status st = choose_store(broker, err);
+    if (!st) {
+        st = rq_store_open(&broker->settings.store, &broker->store, err);
+    }
+    return st;
+}
+
+static const char *config_file(const struct rmq_broker *broker, const char *name, char out[PATH_ROOM])
+{
+    if (broker->temporary_store) {
+        return NULL;
+    }
+    (void)snprintf(out, PATH_ROOM, "%s/config/%s", broker->store_path, name);
+    return out;
+}
+
+static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
+{
+    char path[PATH_ROOM];
+    if (!broker->temporary_store) {
+        (void)snprintf(path, sizeof path, "%s/config", broker->store_path);
+        if (rq_sys_mkdirs(path)) {
+            return rq_error_set(err, RMQ_ERR_IO, "%s: %s", path, strerror(errno));
+        }
+    }
+    if (rq_topics_set_path(&broker->topics, config_file(broker, "topics.json", path)) ||
+        rq_groups_set_path(&broker->groups, config_file(broker, "subscriptionGroup.json", path)) ||
+        rq_offsets_set_path(&broker->offsets, config_file(broker, "consumerOffset.json", path))) {
+        return no_memory(err);
+    }
+    rmq_status st = rq_topics_load(&broker->topics, err);
+    st = st ? st : rq_groups_load(&broker->groups, err);
+    st = st ? st : rq_offsets_load(&broker->offsets, err);
+    if (!st) {
+        st = rq_schedule_init(&broker->schedule, broker, broker->background,
+                              config_file(broker, "delayOffset.json", path), err);
+    }
+    st = st ? st : rq_schedule_load(&broker->schedule, err);
+    st = st ? st : rq_system_topics(broker, err);
+    return st ? st : rq_system_groups(broker, err);
+}
+
+static rmq_status make_addresses(struct rmq_broker *broker, rmq_error **err)
+{
+    const struct rq_broker_options *options = &broker->settings.broker;
+    int port = broker->server ? rq_server_port(broker->server) : options->listen_port;
+    int ha_port = options->ha_listen_port ? options->ha_listen_port : (port + 1) & 0xFFFF;
+    rq_free(broker->addr);
+    rq_free(broker->ha_addr);
+    broker->addr = rq_address_text(options->broker_ip1, port);
+    broker->ha_addr =
+        rq_address_text(options->broker_ip2 ? options->broker_ip2 : options->broker_ip1, ha_port);
+    if (!broker->addr || !broker->ha_addr) {
+        return no_memory(err);
+    }
+    return rq_address_store_host(options->broker_ip1, port, &broker->store_host, err);
+}
+
+/* The addresses are there before the first connection can be, but for a port that is not known before. */
+static rmq_status listen_for_clients(struct rmq_broker *broker, rmq_error **err)
+{
+    rmq_status st = make_addresses(broker, err);
+    if (!st) {
+        st = rq_broker_listen(broker, err);
+    }
+    if (!st && broker->settings.broker.listen_port == 0) {
+        st = make_addresses(broker, err);
+    }
+    return st;
+}
+
+static rmq_status find_namesrv(struct rmq_broker *broker, rmq_error **err)
+{
+    const struct rq_broker_options *options = &broker->settings.broker;
+    if (options->namesrv_addr && *options->namesrv_addr) {
+        broker->namesrv_addr = rq_strdup(options->namesrv_addr);
+    } else {
+        rmq_status st =
+            rq_namesrv_start_on(broker->loops[0].loop, rq_address_to_bind(options),
+                                options->broker_ip1, 0, &broker->own_namesrv, err);
+        if (st) {
+            return st;
+        }
+        broker->namesrv_addr = rq_strdup(rmq_namesrv_addr(broker->own_namesrv));
+    }
+    return broker->namesrv_addr ? RMQ_OK : no_memory(err);
+}
+
+/* A name server that does not answer is no reason not to start: the broker goes on trying. */
+static rmq_status register_first(struct rmq_broker *broker, rmq_error **err)
+{
+    int accepted = rq_registration_now(&broker->registration, REGISTER_WAIT_MS);
+    if (accepted == 0 && broker->own_namesrv) {
+        return rq_error_set(err, RMQ_ERR_IO, "the broker could not register at its own name server %s",
+                            broker->namesrv_addr);
+    }
+    if (accepted < broker->registration.count) {
+        RQ_LOG(WARN, "not every name server has accepted the broker yet", "accepted=%d of=%d",
+               accepted, broker->registration.count);
+    }
+    return RMQ_OK;
+}
+
+static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *config, rmq_error **err)
+{
+    rmq_status st = take_settings(broker, config, err);
+    if (st) {
+        return st;
+    }
+    broker->groups.auto_create = broker->settings.broker.auto_create_subscription_group;
+    rq_broker_init_background(broker);
+    st = make_more_properties(broker, err);
+    st = st ? st : rq_broker_make_loops(broker, err);
+    st = st ? st : open_store(broker, err);
+    st = st ? st : load_tables(broker, err);
+    st = st ? st : find_namesrv(broker, err);
+    if (!st) {
+        rq_hold_init(&broker->hold, broker, broker->background);
+        st = rq_registration_init(&broker->registration, broker, broker->background,
+                                  broker->namesrv_addr, err);
+    }
+    if (!st) {
+        rq_broker_hear_arrivals(broker);
+        st = listen_for_clients(broker, err);
+    }
+    st = st ? st : register_first(broker, err);
+    if (!st) {
+        rq_schedule_start(&broker->schedule);
+        rq_broker_start_background(broker);
+        rq_broker_persist_soon(broker);
+    }
+    return st;
+}
+
+rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, rmq_error **err)
+{
+    struct rmq_broker *broker = rq_calloc(1, sizeof *broker);
+    if (!broker) {
+        return no_memory(err);
+    }
+    broker->boot_ms = rq_wall_ms();
+    rq_topics_init(&broker->topics);
+    rq_groups_init(&broker->groups);
+    rq_offsets_init(&broker->offsets);
+    rq_clients_init(&broker->clients);
+    rq_queue_locks_init(&broker->locks);
+    rq_fault_init(&broker->fault);
+    rmq_status st = start(broker, config, err);
+    if (st) {
+        rmq_broker_stop(broker);
+        return st;
+    }
+    RQ_LOG(INFO, "broker started", "broker=%s addr=%s namesrv=%s store=%s",
+           broker->settings.broker.broker_name, broker->addr, broker->namesrv_addr,
+           broker->store_path);
+    *out = broker;
+    return RMQ_OK;
+}
+
+/* ---- stop ---- */
+
+static void end_service(struct rmq_broker *broker)
+{
+    if (broker->server) {
+        rq_server_stop_accepting(broker->server);
+    }
+    rq_registration_stop(&broker->registration);
+    rq_broker_stop_background(broker);
+    rq_schedule_stop(&broker->schedule);
+    if (broker->hold.broker) {
+        rq_hold_close(&broker->hold);
+    }
+    rq_server_destroy(broker->server);
+    rq_broker_drain_loops(broker);
+    rmq_namesrv_stop(broker->own_namesrv);
+}
+
+static void close_store(struct rmq_broker *broker)
+{
+    if (broker->server) { /* after a start that failed the tables may be incomplete */
+        rq_broker_persist(broker);
+    }
+    rq_store_close(broker->store);
+    if (broker->temporary_store && broker->store_path) {
+        (void)rq_sys_rmtree(broker->store_path);
+    }
+}
+
+static void free_parts(struct rmq_broker *broker)
+{
+    rq_registration_free(&broker->registration);
+    rq_hold_free(&broker->hold);
+    rq_schedule_free(&broker->schedule);
+    for (int i = 0; i < broker->loop_count; i++) {
+        rq_loop_put(broker->loops[i].loop);
+    }
+    rq_loop_put(broker->background);
+    rq_fault_free(&broker->fault);
+    rq_queue_locks_free(&broker->locks);
+    rq_clients_free(&broker->clients);
+    rq_offsets_free(&broker->offsets);
+    rq_groups_free(&broker->groups);
+    rq_topics_free(&broker->topics);
+    rq_broker_settings_free(&broker->settings);
+    rq_free(broker->addr);
+    rq_free(broker->ha_addr);
+    rq_free(broker->namesrv_addr);
+    rq_free(broker->store_path);
+    rq_free(broker->more_properties);
+    rq_free(broker);
+}
+
+void rmq_broker_stop(rmq_broker *broker)
+{
+    if (!broker) {
+        return;
+    }
+    end_service(broker);
+    close_store(broker);
+    free_parts(broker);
+}
+
+/* ---- the rest ---- */
+
+const char *rmq_broker_addr(const rmq_broker *broker)
+{
+    return broker->addr;
+}
+
+const char *rmq_broker_namesrv_addr(const rmq_broker *broker)
+{
+    return broker->namesrv_addr;
+}
+
+const char *rmq_broker_store_path(const rmq_broker *broker)
+{
+    return broker->store_path;
+}
+
+rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,
+                                   rmq_error **err)
+{
+    bool changed = false;
+    if (!broker || !topic) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "broker and topic must be given");
+    }
+    const struct rq_topic_info info = {.read_queue_nums = queues,
+                                       .write_queue_nums = queues,
+                                       .perm = RQ_PERM_READ | RQ_PERM_WRITE};
+    rmq_status st = rq_admin_put_topic(broker, rq_slice_str(topic), &info, rq_slice(NULL, 0),
+                                       &changed, err);
+    if (st || !changed) {
+        return st;
+    }
+    st = rq_topics_persist(&broker->topics, err);
+    (void)rq_registration_now(&broker->registration, REGISTER_WAIT_MS);
+    return st;
+}
