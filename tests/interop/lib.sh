@@ -283,5 +283,5 @@ c_consume() {
     timeout $((seconds + 20)) "$RMQ" consume -n "$NS" -t "$topic" -g "$group" --from first --count "$count" \
         --timeout "$seconds" -o json "$@" > "$report.json" 2> "$report.err" ||
         note "rmq consume ended with $?: $(tail -n 2 "$report.err" | tr '\n' ' ')"
-    content report "$report.json" 2>&1 > "$report"
+    note "rmq consume: $({ content report "$report.json" > "$report"; } 2>&1)"
 }

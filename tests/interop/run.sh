@@ -14,6 +14,7 @@ set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/lib.sh"
 for file in "$HERE"/cases/*.sh; do
+    # shellcheck disable=SC1090
     . "$file"
 done
 
@@ -98,7 +99,7 @@ done
 start_peer
 lanes=""
 for name in $waiting; do
-    if among "$name" "$(echo $chosen)"; then
+    if among "$name" "${chosen//$'\n'/ }"; then
         run_case "$name" &
         lanes="$lanes $!"
     fi
