@@ -264,8 +264,13 @@ $(BUILD)/fuzz/fuzz/%: $(BUILD)/fuzz/test/fuzz/%.o $(call objects,$(NEEDS_all))
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
 
-bench: all
-	$(Q)tests/bench/run.sh
+BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/*.c)))
+bench: all $(BENCHES)
+	$(Q)B=$(B) tests/bench/run.sh
+$(B)/bench/%: tests/bench/%.c $(call objects,$(NEEDS_all)) $(B)/flags
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CFLAGS) -Isrc $(PKG_CFLAGS) -o $@ $(filter %.c %.o,$^) $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
 interop: all
 	$(Q)tests/interop/run.sh $(CASES)
 demo: $(COMMAND)

@@ -1,0 +1,199 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The librmq Authors
+#
+# `make bench`: our client and our broker next to the peers that are found, on one machine in one run, CPU µs a message.
+#   client: bare programs, ours, Go, Java, all against the real 5.3.3 broker where it is there, else against ours
+#   broker: ours and the real one, both under the same client (Go where it is there, else ours)
+# tests/interop/setup.sh brings the real broker and the peers. SCALE=10 takes a tenth of the messages. Results are also in
+# build/bench.jsonl, a line each.
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+cd "$root" || exit 1
+B=${B:-build/release}
+cache=${RMQ_INTEROP_CACHE:-build/interop}
+rmq=$B/rmq
+scale=${SCALE:-1}
+port=${RMQ_BENCH_PORT:-19900}
+work=$(mktemp -d)
+lines=build/bench.jsonl
+: > "$lines"
+pids=""
+
+finish() {
+    for pid in $pids; do
+        kill -TERM "$pid" 2> /dev/null
+    done
+    wait 2> /dev/null
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+sync_count=$((200000 / scale)) async_count=$((400000 / scale)) consume_count=$((400000 / scale)) warm=$((20000 / scale))
+go=
+java=
+real=
+[ ! -x "$cache/gobench" ] || go=$cache/gobench
+[ ! -x "$cache/javabench" ] || java=$cache/javabench
+[ ! -d "$cache/jars-5.3.3" ] || real=1
+
+wait_ready() {  # FILE
+    for _ in $(seq 1200); do
+        ! grep -q '^ready ' "$1" || return 0
+        sleep 0.05
+    done
+    echo "no server: $(tail -n 2 "$1" "$1.err" | tr '\n' ' ')" >&2
+    exit 1
+}
+
+start_ours() {
+    "$rmq" broker --temporary --set brokerName=ours --set brokerIP1=127.0.0.1 > "$work/ours" 2> "$work/ours.err" &
+    ours_pid=$!
+    pids="$pids $ours_pid"
+    wait_ready "$work/ours"
+    ours_ns=$(sed -n 's/^ready .*namesrv=\([^ ]*\).*/\1/p' "$work/ours")
+}
+
+start_real() {
+    RMQ_INTEROP_CACHE=$cache tests/interop/real.sh 5.3.3 "$port" "$work/real.d" > "$work/real" 2> "$work/real.err" &
+    pids="$pids $!"
+    wait_ready "$work/real"
+    real_ns=$(sed -n 's/^ready .*namesrv=\([^ ]*\).*/\1/p' "$work/real")
+    real_pid=$(sed -n 's/^ready .*pids=\([0-9]*\).*/\1/p' "$work/real")
+    real_ns_pid=$(sed -n 's/^ready .*pids=[0-9]*,\([0-9]*\).*/\1/p' "$work/real")
+}
+
+value() { sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" <<< "$2"; }
+
+# measure PEER COMMAND...: the cpu_us_per_msg of its JSON line, or -
+measure() {
+    local peer=$1 line
+    shift
+    line=$("$@" 2> "$work/last.err" | tail -n 1)
+    case $line in
+    {*) echo "{\"peer\":\"$peer\",${line#\{}" >> "$lines"; value cpu_us_per_msg "$line" ;;
+    *) echo "$peer: $(tail -n 1 "$work/last.err")" >&2; echo - ;;
+    esac
+}
+
+produce_args() {  # sync|async NS
+    if [ "$1" = sync ]; then
+        echo "-n $2 -t Bench --mode sync --count $sync_count --size 1024 --threads 16 --warmup $warm"
+    else
+        echo "-n $2 -t Bench --mode async --count $async_count --size 1024 --window 1000 --warmup $warm"
+    fi
+}
+
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a + 0 > 0 && b + 0 > 0) printf "%.1fx", b / a; else printf "-" }'; }
+
+client_row() {  # NAME LIMIT BARE OURS GO JAVA
+    printf '%-28s %8s %8s | %8s %8s %8s %8s   at most %s\n' "$1" "$(ratio "$4" "$5")" "$(ratio "$4" "$6")" "$3" "$4" "${5:--}" "${6:--}" "$2"
+}
+
+bench_client() {
+    local ns=$1 kind bare ours gov javav
+    "$rmq" topic create -n "$ns" -t Bench -q 8 > "$work/topic" 2>&1 || { cat "$work/topic"; exit 1; }
+    printf '\n%-28s %8s %8s | %8s %8s %8s %8s\n' "client, CPU µs a message" "Go/ours" "Java/ours" bare ours Go Java
+    for kind in sync async; do
+        bare=$(measure bare "$B/bench/bare_bench" $kind $sync_count)
+        # shellcheck disable=SC2046
+        ours=$(measure ours "$rmq" bench produce $(produce_args $kind "$ns") -o json)
+        gov=-
+        javav=-
+        # shellcheck disable=SC2046
+        [ -z "$go" ] || gov=$(measure go "$go" produce $(produce_args $kind "$ns"))
+        # shellcheck disable=SC2046
+        [ -z "$java" ] || javav=$(measure java "$java" produce $(produce_args $kind "$ns"))
+        [ $kind = sync ] && client_row "sync, 16 threads" 19 "$bare" "$ours" "$gov" "$javav"
+        [ $kind = async ] && client_row "async, window 1000" 5 "$bare" "$ours" "$gov" "$javav"
+    done
+    bare=$(measure bare "$B/bench/bare_bench" consume $consume_count)
+    local args="-n $ns -t Bench --count $consume_count --threads 16 --warmup $warm --timeout 120"
+    # shellcheck disable=SC2086
+    ours=$(measure ours "$rmq" bench consume $args -o json)
+    # shellcheck disable=SC2086
+    [ -z "$go" ] || gov=$(measure go "$go" consume $args)
+    # shellcheck disable=SC2086
+    [ -z "$java" ] || javav=$(measure java "$java" consume $args)
+    client_row "push consume, 8 queues" 1.2 "$bare" "$ours" "$gov" "$javav"
+}
+
+# User and system time of a process so far, in µs.
+cpu_of() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print ($12 + $13) * 1000000 / hz }' "/proc/$1/stat"; }
+
+# broker_cpu PID COUNT COMMAND...: CPU µs of that process for each of COUNT messages
+broker_cpu() {
+    local pid=$1 count=$2 before after
+    shift 2
+    before=$(cpu_of "$pid")
+    "$@" > "$work/last" 2> "$work/last.err" || { echo -; return; }
+    after=$(cpu_of "$pid")
+    awk -v a="$before" -v b="$after" -v n="$count" 'BEGIN { printf "%.2f", (b - a) / n }'
+}
+
+bench_broker() {  # PID NS: prints "async sync consume"
+    local client=("$rmq" bench) pid=$1 ns=$2
+    [ -z "$go" ] || client=("$go")
+    "$rmq" topic create -n "$ns" -t Load -q 8 > /dev/null 2>&1
+    "${client[@]}" produce -n "$ns" -t Load --mode async --count $((warm * 2)) --size 1024 --window 1000 --warmup 0 > /dev/null 2>&1
+    broker_cpu "$pid" "$async_count" "${client[@]}" produce -n "$ns" -t Load --mode async --count "$async_count" --size 1024 --window 1000 --warmup 0
+    echo
+    broker_cpu "$pid" "$sync_count" "${client[@]}" produce -n "$ns" -t Load --mode sync --count "$sync_count" --size 1024 --threads 16 --warmup 0
+    echo
+    broker_cpu "$pid" "$consume_count" "${client[@]}" consume -n "$ns" -t Load --count "$consume_count" --threads 16 --warmup 0 --timeout 120
+    echo
+}
+
+idle_of() {  # PID...: "KiB threads" of all together
+    local pid rss=0 threads=0
+    for pid in "$@"; do
+        rss=$((rss + $(awk '/^VmRSS/ { print $2 }' "/proc/$pid/status")))
+        threads=$((threads + $(awk '/^Threads/ { print $2 }' "/proc/$pid/status")))
+    done
+    echo "$rss $threads"
+}
+
+start_time_ms() {
+    local begin=$EPOCHREALTIME
+    "$rmq" broker --temporary > "$work/start" 2>&1 &
+    local pid=$!
+    until grep -q '^ready ' "$work/start"; do sleep 0.001; done
+    awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.0f", (b - a) * 1000 }'
+    kill -TERM $pid
+    wait $pid
+}
+
+broker_row() {  # NAME LIMIT OURS JAVA
+    printf '%-28s %8s | %8s %8s   at most %s\n' "$1" "$(ratio "$3" "$4")" "$3" "${4:--}" "$2"
+}
+
+start_ours
+read -r ours_rss ours_threads < <(idle_of "$ours_pid")
+real_rss=-
+real_threads=-
+if [ -n "$real" ]; then
+    start_real
+    read -r real_rss real_threads < <(idle_of "$real_pid" "$real_ns_pid")
+    echo "client: against the real 5.3.3 broker"
+    bench_client "$real_ns"
+else
+    echo "client: against our broker (no real one in $cache; tests/interop/setup.sh brings it)"
+    bench_client "$ours_ns"
+fi
+mapfile -t ours_costs < <(bench_broker "$ours_pid" "$ours_ns")
+real_costs=(- - -)
+[ -z "$real" ] || mapfile -t real_costs < <(bench_broker "$real_pid" "$real_ns")
+printf '\n%-28s %8s | %8s %8s\n' "broker, CPU µs a message" "Java/ours" ours Java
+broker_row "async" 6 "${ours_costs[0]}" "${real_costs[0]}"
+broker_row "sync" 14 "${ours_costs[1]}" "${real_costs[1]}"
+broker_row "consume" 0.6 "${ours_costs[2]}" "${real_costs[2]}"
+broker_row "idle with name server, KiB" 16384 "$ours_rss" "$real_rss"
+broker_row "threads" 8 "$ours_threads" "$real_threads"
+broker_row "start of process, ms" 50 "$(start_time_ms)" -
+{
+    echo "{\"what\":\"broker\",\"peer\":\"ours\",\"async\":\"${ours_costs[0]}\",\"sync\":\"${ours_costs[1]}\",\"consume\":\"${ours_costs[2]}\",\"idle_kb\":\"$ours_rss\",\"threads\":\"$ours_threads\"}"
+    echo "{\"what\":\"broker\",\"peer\":\"java\",\"async\":\"${real_costs[0]}\",\"sync\":\"${real_costs[1]}\",\"consume\":\"${real_costs[2]}\",\"idle_kb\":\"$real_rss\",\"threads\":\"$real_threads\"}"
+} >> "$lines"
