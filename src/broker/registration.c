@@ -350,6 +350,16 @@ static void unregister(struct rq_registration *registration, struct rq_peer *pee
     }
 }
 
+static void drop_peers(struct rq_registration *registration)
+{
+    for (int i = 0; i < registration->count; i++) {
+        rq_peer_put(registration->registrars[i].peer);
+        registration->registrars[i].peer = NULL;
+    }
+    rq_peers_destroy(registration->peers);
+    registration->peers = NULL;
+}
+
 void rq_registration_stop(struct rq_registration *registration)
 {
     if (!registration->loop || !registration->peers) {
@@ -359,6 +369,7 @@ void rq_registration_stop(struct rq_registration *registration)
     for (int i = 0; i < registration->count; i++) {
         unregister(registration, registration->registrars[i].peer);
     }
+    drop_peers(registration);
 }
 
 /* What is on its way to the loop comes to its end there. */
@@ -375,10 +386,7 @@ void rq_registration_free(struct rq_registration *registration)
         return;
     }
     (void)rq_loop_run(registration->loop, stop_rounds, registration);
-    for (int i = 0; i < registration->count; i++) {
-        rq_peer_put(registration->registrars[i].peer);
-    }
-    rq_peers_destroy(registration->peers);
+    drop_peers(registration);
     (void)rq_loop_run(registration->loop, drain, registration);
     rq_loop_put(registration->loop);
     rq_free(registration->registrars);
