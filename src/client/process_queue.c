@@ -19,6 +19,7 @@ void rq_process_queue_init(struct rq_process_queue *queue, const struct rq_proce
     queue->max_offset = -1;
     queue->limits = *limits;
     queue->waiting = false;
+    queue->stranded = false;
     queue->dropped = false;
     queue->release = NULL;
 }
@@ -223,6 +224,41 @@ void rq_process_queue_end_back(struct rq_process_queue *queue, struct rmq_messag
     rq_mutex_lock(&queue->lock);
     view->state &= ~RQ_VIEW_BACK;
     rq_mutex_unlock(&queue->lock);
+}
+
+void rq_process_queue_strand(struct rq_process_queue *queue, struct rmq_message_view *view)
+{
+    rq_mutex_lock(&queue->lock);
+    view->state |= RQ_VIEW_STRANDED;
+    queue->stranded = true;
+    rq_mutex_unlock(&queue->lock);
+}
+
+static struct rq_pulled *find_stranded_locked(struct rq_process_queue *queue, uint32_t *index) RQ_REQUIRES(lock)
+{
+    for (struct rq_list *node = queue->pulled.next; node != &queue->pulled; node = node->next) {
+        struct rq_pulled *pulled = RQ_CONTAINER_OF(node, struct rq_pulled, node);
+        for (uint32_t i = pulled->low; i < pulled->count; i++) {
+            if (pulled->views[i]->state & RQ_VIEW_STRANDED) {
+                pulled->views[i]->state &= ~RQ_VIEW_STRANDED;
+                *index = i;
+                return pulled;
+            }
+        }
+    }
+    return NULL;
+}
+
+struct rq_pulled *rq_process_queue_stranded(struct rq_process_queue *queue, uint32_t *index)
+{
+    rq_mutex_lock(&queue->lock);
+    struct rq_pulled *pulled = queue->stranded && !queue->dropped ? find_stranded_locked(queue, index) : NULL;
+    queue->stranded = pulled != NULL;
+    if (pulled) {
+        rq_pulled_retain(pulled);
+    }
+    rq_mutex_unlock(&queue->lock);
+    return pulled;
 }
 
 bool rq_process_queue_is_first(struct rq_process_queue *queue, const struct rq_pulled *pulled, uint32_t index)

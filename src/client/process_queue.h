@@ -23,6 +23,7 @@ struct rq_process_queue;
 #define RQ_VIEW_DONE 1U /* acknowledged, or its send-back confirmed */
 #define RQ_VIEW_GREW 2U /* counted with its expanded size */
 #define RQ_VIEW_BACK 4U /* a send-back is on its way: nobody else starts one */
+#define RQ_VIEW_STRANDED 8U /* there was no memory to send it back */
 
 struct rq_pulled;
 
@@ -65,6 +66,7 @@ struct rq_process_queue {
     int64_t max_offset;  /* largest that was put; -1 = none */
     struct rq_process_limits limits;
     bool waiting; /* a pull waits for room: who makes room says so */
+    bool stranded; /* some message has the mark */
     bool dropped; /* no longer ours: what is still in hands is ignored when it is done */
 
     void (*release)(struct rq_process_queue *queue); /* immutable: gives up one pulled's reference */
@@ -107,6 +109,11 @@ void rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message_vi
 /* Marks the message as being sent back; false when it is done, on its way back already, or the queue is dropped. */
 bool rq_process_queue_begin_back(struct rq_process_queue *queue, struct rmq_message_view *view);
 void rq_process_queue_end_back(struct rq_process_queue *queue, struct rmq_message_view *view);
+
+/* Notes a message that could not be sent back for want of memory; and finds one such, whose mark is cleared and whose pull is retained for the
+ * caller. NULL: there is none. */
+void rq_process_queue_strand(struct rq_process_queue *queue, struct rmq_message_view *view);
+struct rq_pulled *rq_process_queue_stranded(struct rq_process_queue *queue, uint32_t *index);
 
 /* Whether a message of a pull is the queue's first that is not done. */
 bool rq_process_queue_is_first(struct rq_process_queue *queue, const struct rq_pulled *pulled, uint32_t index);

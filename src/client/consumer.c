@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The public face of the push consumer: create, subscribe, start, and what its state machines share. Public functions run on the program's
+ * threads and hand what they want to the I/O thread. Counterparts: DefaultMQPushConsumer, DefaultMQPushConsumerImpl.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "client/consumer_priv.h"
+#include "client/events.h"
+#include "client/options.h"
+#include "wire/heartbeat.h"
+
+#define EXPIRE_MOST_MS 30000
+
+/* ---- shared by the state machines ---- */
+
+static void on_answer(struct rq_request *request, rmq_status status, struct rq_in *answer)
+{
+    struct rq_ask *ask = RQ_CONTAINER_OF(request, struct rq_ask, request);
+    rq_list_remove(&ask->node);
+    ask->done(ask, status, answer);
+}
+
+void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer, int code,
+                     const struct rq_fields *table, const void *fields, int64_t timeout_ms)
+{
+    ask->consumer = consumer;
+    ask->request.early = RMQ_OK;
+    ask->request.done = on_answer;
+    rq_list_add_tail(&consumer->asks, &ask->node);
+    rq_instance_request(consumer->instance, peer, &ask->request, code, table, fields, rq_slice(NULL, 0),
+                        timeout_ms);
+}
+
+void rq_consumer_cancel(struct rq_ask *ask)
+{
+    /* A request that failed early is on its way through the loop and ends by itself. */
+    if (ask->request.early == RMQ_OK && rq_call_cancel(&ask->request.call)) {
+        on_answer(&ask->request, RMQ_ERR_CLOSED, NULL);
+    }
+}
+
+int64_t rq_retry_delay(int64_t *delay_ms)
+{
+    int64_t delay = *delay_ms;
+    *delay_ms = delay * 2 < RQ_RETRY_MOST_MS ? delay * 2 : RQ_RETRY_MOST_MS;
+    return delay;
+}
+
+void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_error *err)
+{
+    RQ_LOG(WARN, what, "group=%s why=%s", consumer->options.consumer_group, rmq_error_message(err));
+    rmq_events *events = consumer->options.events;
+    struct rmq_event *event = events ? rq_event_create(RMQ_EVENT_ERROR, consumer, err, NULL) : NULL;
+    if (event) {
+        rq_events_post(events, event);
+    } else {
+        rmq_error_destroy(err);
+    }
+}
+
+void rq_consumer_tell_taker(struct rmq_consumer *consumer)
+{
+    rmq_events *events = consumer->options.listener ? NULL : consumer->options.events;
+    struct rmq_event *event = events ? rq_event_create(RMQ_EVENT_BATCH, consumer, NULL, NULL) : NULL;
+    if (event) {
+        rq_events_post(events, event);
+    }
+}
+
+static bool is_settled(const struct rq_subscribed *topic)
+{
+    if (!topic->settled) {
+        return false;
+    }
+    for (struct rq_list *node = topic->queues.next; node != &topic->queues; node = node->next) {
+        if (!RQ_CONTAINER_OF(node, struct rq_owned, node)->located) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void rq_consumer_settle(struct rmq_consumer *consumer)
+{
+    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics; node = node->next) {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        if (!topic->is_retry && !is_settled(topic)) {
+            return;
+        }
+    }
+    rq_mutex_lock(&consumer->lock);
+    if (!consumer->settled) {
+        consumer->settled = true;
+        rq_cond_broadcast(&consumer->change);
+    }
+    rq_mutex_unlock(&consumer->lock);
+}
+
+/* ---- the pool's questions: workers ---- */
+
+static struct rmq_consumer *of_pool(struct rq_pool *pool)
+{
+    return RQ_CONTAINER_OF(pool, struct rmq_consumer, pool);
+}
+
+static void pool_done(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t from, uint32_t to)
+{
+    (void)pool;
+    rq_owned_done(pulled, from, to);
+}
+
+static void pool_later(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t from, uint32_t to,
+                       int delay_level)
+{
+    (void)pool;
+    rq_send_back(pulled, from, to, delay_level);
+}
+
+static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index)
+{
+    struct rmq_consumer *consumer = of_pool(pool);
+    struct rmq_message_view *view = pulled->views[index];
+    rmq_error *err = NULL;
+    if (rq_view_expand(view, (size_t)consumer->options.max_message_size, &err) == RMQ_OK) {
+        rq_process_queue_grew(pulled->queue, view);
+        return true;
+    }
+    char what[160];
+    snprintf(what, sizeof what, "a body could not be expanded, the message goes back: queue %d offset %lld",
+             (int)view->queue_id, (long long)view->queue_offset);
+    rq_consumer_report(consumer, what, err);
+    rq_send_back(pulled, index, index + 1, 0);
+    return false;
+}
+
+static void pool_quiet(struct rq_pool *pool)
+{
+    struct rmq_consumer *consumer = of_pool(pool);
+    rq_mutex_lock(&consumer->lock);
+    if (!consumer->destroyed) {
+        rq_loop_post(consumer->loop, &consumer->quiet);
+    }
+    rq_mutex_unlock(&consumer->lock);
+}
+
+static const struct rq_pool_ops pool_ops = {
+    .done = pool_done, .later = pool_later, .prepare = pool_prepare, .quiet = pool_quiet};
+
+/* ---- the instance's questions: loop ---- */
+
+static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
+{
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(member, struct rmq_consumer, member);
+    size_t count = 0;
+    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics; node = node->next) {
+        count++;
+    }
+    struct rq_subscription **subs = rq_calloc(count + 1, sizeof(struct rq_subscription *));
+    struct rq_consumer_data data = {.group = consumer->options.consumer_group,
+                                    .type = RQ_CONSUME_PASSIVELY,
+                                    .model = RQ_MODEL_CLUSTERING,
+                                    .from = (enum rq_consume_from)consumer->options.consume_from_where,
+                                    .subscriptions = subs};
+    for (struct rq_list *node = consumer->topics.next; subs && node != &consumer->topics; node = node->next) {
+        subs[data.subscription_count++] = RQ_CONTAINER_OF(node, struct rq_subscribed, node)->sub;
+    }
+    rq_consumer_data_write(&data, json);
+    rq_free(subs);
+}
+
+static void members_changed(struct rq_member *member)
+{
+    rq_rebalance_all(RQ_CONTAINER_OF(member, struct rmq_consumer, member));
+}
+
+static const struct rq_member_ops member_ops = {.heartbeat = write_heartbeat, .ids_changed = members_changed};
+
+/* ---- timers and tasks: loop ---- */
+
+static void on_rebalance(struct rq_timer *timer)
+{
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(timer, struct rmq_consumer, rebalance_timer);
+    rq_rebalance_all(consumer);
+    rq_timer_start(consumer->loop, timer, consumer->options.rebalance_interval_ms);
+}
+
+static void on_persist(struct rq_timer *timer)
+{
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(timer, struct rmq_consumer, persist_timer);
+    rq_offset_persist_all(consumer, false, RQ_ASK_TIMEOUT_MS);
+    rq_timer_start(consumer->loop, timer, consumer->options.persist_consumer_offset_interval_ms);
+}
+
+static int64_t expire_interval(const struct rmq_consumer *consumer)
+{
+    int64_t quarter = consumer->options.consume_timeout_ms / 4 + 1;
+    return quarter < EXPIRE_MOST_MS ? quarter : EXPIRE_MOST_MS;
+}
+
+static void on_expire(struct rq_timer *timer)
+{
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(timer, struct rmq_consumer, expire_timer);
+    rq_send_back_expired(consumer);
+    rq_timer_start(consumer->loop, timer, expire_interval(consumer));
+}
+
+static void on_guard(struct rq_timer *timer)
+{
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(timer, struct rmq_consumer, guard_timer);
+    if (rq_pool_guard(&consumer->pool)) {
+        rq_timer_start(consumer->loop, timer, RQ_GUARD_MS);
+    }
+}
+
+static void on_feed(struct rq_task *task)
+{
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(task, struct rmq_consumer, feed);
+    atomic_exchange_explicit(&consumer->feed_posted, false, memory_order_acq_rel);
+    rq_pull_starved(consumer);
+}
+
+/* ---- create ---- */
+
+static rmq_status open_instance(struct rmq_consumer *consumer, rmq_error **err)
+{
+    const rmq_consumer_options *options = &consumer->options;
+    struct rq_instance_options wanted = {
+        .namesrv_addr = options->namesrv_addr,
+        .client_ip = options->client_ip,
+        .instance_name = options->instance_name,
+        .unit_name = options->unit_name,
+        .poll_name_server_interval_ms = options->poll_name_server_interval_ms,
+        .heartbeat_broker_interval_ms = options->heartbeat_broker_interval_ms,
+        .serialize_type = options->serialize_type};
+    rmq_status st = rq_instance_get(&wanted, &consumer->instance, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    consumer->loop = rq_instance_loop(consumer->instance);
+    consumer->client_id = rq_strdup(rq_instance_client_id(consumer->instance));
+    return consumer->client_id ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "consumer");
+}
+
+static rmq_status check_options(struct rmq_consumer *consumer, rmq_error **err)
+{
+    const char *name = consumer->options.allocate_strategy ? consumer->options.allocate_strategy : "AVG";
+    if (!rq_allocate_strategy_find(name, &consumer->strategy) ||
+        consumer->strategy > RQ_ALLOCATE_CONSISTENT_HASH) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "allocateMessageQueueStrategy '%s' is none of AVG, "
+                            "AVG_BY_CIRCLE, CONSISTENT_HASH", name);
+    }
+    if (rq_topic_of_retry(rq_slice_str(consumer->options.consumer_group), consumer->retry_topic) == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "consumerGroup is too long");
+    }
+    return RMQ_OK;
+}
+
+static void init_parts(struct rmq_consumer *consumer)
+{
+    atomic_init(&consumer->refs, 1);
+    atomic_init(&consumer->cached, 0);
+    atomic_init(&consumer->starving, false);
+    atomic_init(&consumer->feed_posted, false);
+    consumer->feed.run = on_feed;
+    rq_mutex_init(&consumer->lock);
+    rq_cond_init(&consumer->change);
+    rq_list_init(&consumer->topics);
+    rq_list_init(&consumer->asks);
+    rq_list_init(&consumer->backs);
+    rq_timer_init(&consumer->rebalance_timer, on_rebalance);
+    rq_timer_init(&consumer->persist_timer, on_persist);
+    rq_timer_init(&consumer->expire_timer, on_expire);
+    rq_timer_init(&consumer->guard_timer, on_guard);
+    rq_close_init(consumer);
+    consumer->member = (struct rq_member){
+        .group = consumer->options.consumer_group, .ops = &member_ops, .is_consumer = true};
+}
+
+static void free_consumer(struct rmq_consumer *consumer)
+{
+    rq_cond_destroy(&consumer->change);
+    rq_mutex_destroy(&consumer->lock);
+    rq_table_free(&rq_consumer_table, &consumer->options);
+    rq_free(consumer->client_id);
+    rq_free(consumer);
+}
+
+rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer **out, rmq_error **err)
+{
+    if (!out) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "consumer: out is NULL");
+    }
+    struct rmq_consumer *consumer = rq_calloc(1, sizeof *consumer);
+    if (!consumer) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "consumer");
+    }
+    rmq_status st = rq_consumer_options_load(options, &consumer->options, err);
+    if (st != RMQ_OK) {
+        rq_free(consumer);
+        return st;
+    }
+    init_parts(consumer);
+    st = check_options(consumer, err);
+    if (st == RMQ_OK) {
+        st = open_instance(consumer, err);
+    }
+    if (st == RMQ_OK) {
+        struct rq_pool_options pool = {.ops = &pool_ops,
+                                       .listener = consumer->options.listener,
+                                       .listener_user = consumer->options.listener_user,
+                                       .threads = consumer->options.consume_thread_nums,
+                                       .batch_max = consumer->options.consume_message_batch_max_size};
+        st = rq_pool_init(&consumer->pool, &pool, err);
+        if (st != RMQ_OK) {
+            rq_pool_destroy(&consumer->pool);
+        }
+    }
+    if (st != RMQ_OK) {
+        rq_instance_put(consumer->instance);
+        free_consumer(consumer);
+        return st;
+    }
+    *out = consumer;
+    return RMQ_OK;
+}
+
+rmq_status rmq_consumer_create_from_config(const rmq_config *config, rmq_listener_fn listener, void *user,
+                                           rmq_consumer **out, rmq_error **err)
+{
+    const rmq_consumer_options *from = config ? rq_config_consumer(config) : NULL;
+    if (!from) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "the configuration is not one of a consumer");
+    }
+    rmq_consumer_options options = *from;
+    options.struct_size = sizeof options;
+    options.listener = listener;
+    options.listener_user = user;
+    return rmq_consumer_create(&options, out, err);
+}
+
+/* ---- subscribe ---- */
+
+struct subscribe_call {
+    struct rmq_consumer *consumer;
+    const char *topic;
+    const char *expression;
+    bool remove;
+    rmq_status st;
+    rmq_error **err;
+};
+
+static int64_t next_version(struct rmq_consumer *consumer)
+{
+    int64_t now = rq_wall_ms();
+    consumer->last_version = now > consumer->last_version ? now : consumer->last_version + 1;
+    return consumer->last_version;
+}
+
+/* Pulls under way carry the old expression: they are asked again with the new one. */
+static void replace_expression(struct rq_subscribed *topic, struct rq_subscription *sub)
+{
+    rq_subscription_destroy(topic->sub);
+    topic->sub = sub;
+    RQ_LIST_FOREACH_SAFE (node, next, &topic->queues) {
+        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
+        if (owned->asking && owned->located) {
+            rq_consumer_cancel(&owned->ask);
+        }
+    }
+}
+
+static void subscribe_on_loop(void *arg)
+{
+    struct subscribe_call *call = arg;
+    struct rmq_consumer *consumer = call->consumer;
+    struct rq_subscription *sub = NULL;
+    if (consumer->closing) {
+        call->st = rq_error_set(call->err, RMQ_ERR_CLOSED, "the consumer is shut down");
+        return;
+    }
+    call->st = rq_subscription_create(call->topic, call->expression, RQ_EXPRESSION_TAG,
+                                      next_version(consumer), &sub, call->err);
+    if (call->st != RMQ_OK) {
+        return;
+    }
+    struct rq_subscribed *topic = rq_subscribed_find(consumer, call->topic);
+    if (topic) {
+        replace_expression(topic, sub);
+    } else {
+        call->st = rq_subscribed_create(consumer, sub, false, &topic);
+        if (call->st != RMQ_OK) {
+            rq_subscription_destroy(sub);
+            rq_error_set(call->err, call->st, "subscription of %s", call->topic);
+            return;
+        }
+        if (consumer->running) {
+            rq_subscribed_watch(topic);
+        }
+    }
+    if (consumer->running) {
+        rq_instance_heartbeat(consumer->instance);
+    }
+}
+
+static void unsubscribe_on_loop(void *arg)
+{
+    struct subscribe_call *call = arg;
+    struct rmq_consumer *consumer = call->consumer;
+    struct rq_subscribed *topic = rq_subscribed_find(consumer, call->topic);
+    if (consumer->closing) {
+        call->st = rq_error_set(call->err, RMQ_ERR_CLOSED, "the consumer is shut down");
+    } else if (!topic || topic->is_retry) {
+        call->st = rq_error_set(call->err, RMQ_ERR_NOT_FOUND, "topic %s is not subscribed", call->topic);
+    } else {
+        rq_subscribed_remove(topic, consumer->running);
+        rq_instance_heartbeat(consumer->instance);
+    }
+}
+
+static rmq_status change_subscription(struct subscribe_call *call)
+{
+    if (!call->consumer || !call->topic) {
+        return rq_error_set(call->err, RMQ_ERR_INVALID, "consumer or topic is NULL");
+    }
+    rmq_status st = rq_topic_check(rq_slice_str(call->topic), call->err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    if (rq_instance_run(call->consumer->instance, call->remove ? unsubscribe_on_loop : subscribe_on_loop,
+                        call) != RMQ_OK) {
+        return rq_error_set(call->err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
+    }
+    return call->st;
+}
+
+rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic, const char *expression,
+                                  rmq_error **err)
+{
+    struct subscribe_call call = {
+        .consumer = consumer, .topic = topic, .expression = expression, .err = err};
+    return change_subscription(&call);
+}
+
+rmq_status rmq_consumer_unsubscribe(rmq_consumer *consumer, const char *topic, rmq_error **err)
+{
+    struct subscribe_call call = {.consumer = consumer, .topic = topic, .remove = true, .err = err};
+    return change_subscription(&call);
+}
+
+/* ---- start ---- */
+
+struct start_call {
+    struct rmq_consumer *consumer;
+    rmq_status st;
+    rmq_error **err;
+};
+
+static rmq_status subscribe_retry_topic(struct rmq_consumer *consumer, struct rq_subscribed **out)
+{
+    struct rq_subscription *sub = NULL;
+    rmq_status st = rq_subscription_create(consumer->retry_topic, RQ_SUBSCRIBE_ALL, RQ_EXPRESSION_TAG,
+                                           next_version(consumer), &sub, NULL);
+    if (st == RMQ_OK) {
+        st = rq_subscribed_create(consumer, sub, true, out);
+        if (st != RMQ_OK) {
+            rq_subscription_destroy(sub);
+        }
+    }
+    return st;
+}
+
+static void start_on_loop(void *arg)
+{
+    struct start_call *call = arg;
+    struct rmq_consumer *consumer = call->consumer;
+    struct rq_subscribed *retry = NULL;
+    if (rq_list_empty(&consumer->topics)) {
+        call->st = rq_error_set(call->err, RMQ_ERR_STATE, "no topic is subscribed");
+        return;
+    }
+    call->st = subscribe_retry_topic(consumer, &retry);
+    if (call->st != RMQ_OK) {
+        rq_error_set(call->err, call->st, "subscription of the retry topic");
+        return;
+    }
+    call->st = rq_instance_add(consumer->instance, &consumer->member, call->err);
+    if (call->st != RMQ_OK) {
+        rq_subscribed_remove(retry, false);
+        return;
+    }
+    consumer->added = true;
+    consumer->running = true;
+    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+        rq_subscribed_watch(RQ_CONTAINER_OF(node, struct rq_subscribed, node));
+    }
+    rq_timer_start(consumer->loop, &consumer->rebalance_timer, consumer->options.rebalance_interval_ms);
+    rq_timer_start(consumer->loop, &consumer->persist_timer,
+                   consumer->options.persist_consumer_offset_interval_ms);
+    rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
+}
+
+/* After this a message that is sent reaches the listener, also in a group that is new: its start offsets are known. */
+static void wait_settled(struct rmq_consumer *consumer)
+{
+    int64_t deadline = rq_deadline_ms(RQ_START_WAIT_MS);
+    bool in_time = true;
+    rq_mutex_lock(&consumer->lock);
+    while (in_time && !consumer->settled && consumer->state == RQ_CONSUMER_STARTED) {
+        in_time = rq_cond_wait_until(&consumer->change, &consumer->lock, deadline);
+    }
+    rq_mutex_unlock(&consumer->lock);
+}
+
+rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
+{
+    if (!consumer) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "consumer is NULL");
+    }
+    if (rq_instance_forked(consumer->instance)) {
+        return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
+    }
+    rq_mutex_lock(&consumer->lock);
+    bool first = consumer->state == RQ_CONSUMER_CREATED;
+    bool closed = consumer->state >= RQ_CONSUMER_CLOSING;
+    consumer->state = first ? RQ_CONSUMER_STARTED : consumer->state;
+    rq_mutex_unlock(&consumer->lock);
+    if (!first) {
+        return closed ? rq_error_set(err, RMQ_ERR_CLOSED, "the consumer is shut down")
+                      : rq_error_set(err, RMQ_ERR_STATE, "the consumer is started already");
+    }
+    struct start_call call = {.consumer = consumer, .err = err};
+    rq_instance_run(consumer->instance, start_on_loop, &call);
+    if (call.st == RMQ_OK) {
+        wait_settled(consumer);
+        return RMQ_OK;
+    }
+    rq_mutex_lock(&consumer->lock);
+    if (consumer->state == RQ_CONSUMER_STARTED) {
+        consumer->state = RQ_CONSUMER_CREATED;
+    }
+    rq_mutex_unlock(&consumer->lock);
+    return call.st;
+}
+
+/* ---- others ---- */
+
+static void suspend_on_loop(void *arg)
+{
+    struct rmq_consumer *consumer = arg;
+    consumer->suspended = true;
+}
+
+static void resume_on_loop(void *arg)
+{
+    struct rmq_consumer *consumer = arg;
+    consumer->suspended = false;
+    rq_pull_all(consumer);
+}
+
+rmq_status rmq_consumer_suspend(rmq_consumer *consumer)
+{
+    return consumer ? rq_instance_run(consumer->instance, suspend_on_loop, consumer) : RMQ_ERR_INVALID;
+}
+
+rmq_status rmq_consumer_resume(rmq_consumer *consumer)
+{
+    return consumer ? rq_instance_run(consumer->instance, resume_on_loop, consumer) : RMQ_ERR_INVALID;
+}
+
+struct assignment_call {
+    struct rmq_consumer *consumer;
+    struct rq_buf text;
+};
+
+static void assignment_on_loop(void *arg)
+{
+    struct assignment_call *call = arg;
+    RQ_LIST_FOREACH_SAFE (node, next, &call->consumer->topics) {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+            const struct rq_mq *name = &RQ_CONTAINER_OF(item, struct rq_owned, node)->name;
+            rq_buf_addf(&call->text, "%s %s %d\n", name->topic, name->broker_name, (int)name->queue_id);
+        }
+    }
+}
+
+rmq_status rmq_consumer_assignment(rmq_consumer *consumer, char **out, rmq_error **err)
+{
+    if (!consumer || !out) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "consumer or out is NULL");
+    }
+    struct assignment_call call = {.consumer = consumer};
+    rq_buf_init(&call.text, 0);
+    if (rq_instance_run(consumer->instance, assignment_on_loop, &call) != RMQ_OK) {
+        return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
+    }
+    char *text = rq_buf_detach(&call.text);
+    if (!text) {
+        text = rq_strdup("");
+    }
+    *out = text;
+    return text ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "assignment");
+}
+
+void rmq_string_free(char *text)
+{
+    rq_free(text);
+}
+
+const char *rmq_consumer_client_id(const rmq_consumer *consumer)
+{
+    return consumer ? consumer->client_id : "";
+}
+
+/* ---- end ---- */
+
+void rq_consumer_release(struct rmq_consumer *consumer)
+{
+    if (atomic_fetch_sub_explicit(&consumer->refs, 1, memory_order_acq_rel) == 1) {
+        rq_pool_destroy(&consumer->pool);
+        free_consumer(consumer);
+    }
+}
+
+static void finish_on_loop(void *arg)
+{
+    rq_close_finish(arg);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+void rmq_consumer_destroy(rmq_consumer *consumer)
+{
+    if (!consumer || rq_instance_forked(consumer->instance)) {
+        return; /* in a forked child the handle stays the parent's: nothing of it may be touched */
+    }
+    rmq_consumer_shutdown(consumer, 0, NULL);
+    rq_pool_join(&consumer->pool);
+    rq_mutex_lock(&consumer->lock);
+    consumer->destroyed = true;
+    rq_mutex_unlock(&consumer->lock);
+    rq_instance_run(consumer->instance, finish_on_loop, consumer);
+    rq_instance_run(consumer->instance, nothing, NULL); /* what was posted before has run now */
+    if (consumer->options.events) {
+        rq_events_forget(consumer->options.events, consumer);
+    }
+    rq_instance_put(consumer->instance);
+    rq_consumer_release(consumer);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Offsets of the group at the broker: where a queue starts, and how far it has come. A question has three answers: a value, none, or not known; the
+ * last one is asked again and never taken for 0, and an offset that was never known is never committed. On the I/O thread. Counterparts:
+ * RemoteBrokerOffsetStore, RebalancePushImpl.computePullFromWhere.
+ */
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "client/consumer_priv.h"
+
+#define DEFAULT_TIMESTAMP_AGE_MS 1800000 /* consumeTimestamp 0: half an hour before now */
+
+static void on_stored(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
+static void on_computed(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
+
+static void ask(struct rq_owned *owned, enum rq_pick pick, int code, const struct rq_fields *table,
+                const void *fields, void (*done)(struct rq_ask *, rmq_status, struct rq_in *))
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name),
+                                              pick, RQ_MASTER_ID, NULL);
+    owned->asking = true;
+    owned->ask.done = done;
+    rq_owned_retain(owned);
+    rq_consumer_ask(consumer, &owned->ask, peer, code, table, fields, RQ_ASK_TIMEOUT_MS);
+}
+
+void rq_offset_locate(struct rq_owned *owned)
+{
+    if (!owned->topic || owned->asking || owned->located || !owned->consumer->running) {
+        return;
+    }
+    struct rq_hdr_query_consumer_offset fields = {
+        .consumer_group = rq_slice_str(owned->consumer->options.consumer_group),
+        .topic = rq_slice_str(owned->name.topic),
+        .queue_id = owned->name.queue_id};
+    ask(owned, RQ_PICK_ANY, RQ_REQ_QUERY_CONSUMER_OFFSET, &rq_tab_query_consumer_offset, &fields, on_stored);
+}
+
+static void ask_max(struct rq_owned *owned)
+{
+    struct rq_hdr_queue fields = {.topic = rq_slice_str(owned->name.topic), .queue_id = owned->name.queue_id};
+    ask(owned, RQ_PICK_MASTER, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &fields, on_computed);
+}
+
+static void ask_by_time(struct rq_owned *owned)
+{
+    int64_t timestamp = owned->consumer->options.consume_timestamp_ms;
+    struct rq_hdr_search_offset fields = {
+        .topic = rq_slice_str(owned->name.topic),
+        .queue_id = owned->name.queue_id,
+        .timestamp = timestamp > 0 ? timestamp : rq_wall_ms() - DEFAULT_TIMESTAMP_AGE_MS};
+    ask(owned, RQ_PICK_MASTER, RQ_REQ_SEARCH_OFFSET_BY_TIMESTAMP, &rq_tab_search_offset, &fields, on_computed);
+}
+
+/* The group has no offset for the queue: the table of consumeFromWhere. A retry topic is read from its beginning. */
+static void start_without_offset(struct rq_owned *owned)
+{
+    switch (owned->consumer->options.consume_from_where) {
+    case RMQ_CONSUME_FROM_FIRST_OFFSET:
+        rq_owned_start(owned, 0, false);
+        return;
+    case RMQ_CONSUME_FROM_TIMESTAMP:
+        if (owned->is_retry) {
+            ask_max(owned);
+        } else {
+            ask_by_time(owned);
+        }
+        return;
+    case RMQ_CONSUME_FROM_LAST_OFFSET:
+    default:
+        if (owned->is_retry) {
+            rq_owned_start(owned, 0, false);
+        } else {
+            ask_max(owned);
+        }
+    }
+}
+
+static void not_known(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
+{
+    int32_t code = status == RMQ_OK ? answer->header->code : (int32_t)status;
+    if (code != owned->last_code) {
+        owned->last_code = code;
+        rmq_error *err = NULL;
+        rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "start offset", &err);
+        RQ_LOG(INFO, "start offset is not known, asked again", "topic=%s broker=%s queue=%d why=%s",
+               owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id, rmq_error_message(err));
+        rmq_error_destroy(err);
+    }
+    rq_owned_retry(owned);
+}
+
+static bool read_offset(const struct rq_in *answer, int64_t *offset)
+{
+    struct rq_hdr_offset_response head;
+    if (answer->header->code != RQ_RESP_SUCCESS ||
+        rq_fields_decode(&rq_tab_offset_response, answer->header, &head, NULL) != RMQ_OK) {
+        return false;
+    }
+    *offset = head.offset;
+    return true;
+}
+
+static void on_stored(struct rq_ask *request, rmq_status status, struct rq_in *answer)
+{
+    struct rq_owned *owned = RQ_CONTAINER_OF(request, struct rq_owned, ask);
+    int64_t offset = -1;
+    owned->asking = false;
+    if (owned->topic && owned->consumer->running) {
+        bool answered = status == RMQ_OK && read_offset(answer, &offset);
+        if (answered && offset >= 0) {
+            owned->last_code = 0;
+            rq_owned_start(owned, offset, true);
+        } else if (answered || (status == RMQ_OK && answer->header->code == RQ_RESP_QUERY_NOT_FOUND)) {
+            start_without_offset(owned);
+        } else {
+            not_known(owned, status, answer);
+        }
+    }
+    rq_owned_release(owned);
+}
+
+static void on_computed(struct rq_ask *request, rmq_status status, struct rq_in *answer)
+{
+    struct rq_owned *owned = RQ_CONTAINER_OF(request, struct rq_owned, ask);
+    int64_t offset = -1;
+    owned->asking = false;
+    if (owned->topic && owned->consumer->running) {
+        if (status == RMQ_OK && read_offset(answer, &offset) && offset >= 0) {
+            owned->last_code = 0;
+            rq_owned_start(owned, offset, false);
+        } else {
+            not_known(owned, status, answer);
+        }
+    }
+    rq_owned_release(owned);
+}
+
+/* ---- committing ---- */
+
+struct commit {
+    struct rq_ask ask;
+    struct rq_owned *owned; /* referenced */
+    int64_t offset;
+};
+
+static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in *answer)
+{
+    struct commit *commit = RQ_CONTAINER_OF(request, struct commit, ask);
+    struct rq_owned *owned = commit->owned;
+    struct rmq_consumer *consumer = owned->consumer;
+    owned->committing = false;
+    if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
+        owned->committed = commit->offset;
+        owned->committed_ms = rq_loop_now(consumer->loop);
+    } else if (status == RMQ_OK) {
+        RQ_LOG(WARN, "the broker refused an offset", "topic=%s queue=%d offset=%lld code=%d", owned->name.topic,
+               (int)owned->name.queue_id, (long long)commit->offset, (int)answer->header->code);
+    }
+    rq_owned_release(owned);
+    rq_free(commit);
+    consumer->commits--;
+    rq_close_check(consumer);
+}
+
+void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    struct commit *commit = offset < 0 ? NULL : rq_alloc(sizeof *commit);
+    if (!commit) {
+        return; /* nothing is known, or no memory: the next round sends it */
+    }
+    *commit = (struct commit){.owned = owned, .offset = offset};
+    commit->ask.done = on_committed;
+    struct rq_hdr_update_consumer_offset fields = {
+        .consumer_group = rq_slice_str(consumer->options.consumer_group),
+        .topic = rq_slice_str(owned->name.topic),
+        .queue_id = owned->name.queue_id,
+        .commit_offset = offset};
+    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name),
+                                              RQ_PICK_ANY, RQ_MASTER_ID, NULL);
+    owned->committing = true;
+    consumer->commits++;
+    rq_owned_retain(owned);
+    rq_consumer_ask(consumer, &commit->ask, peer, RQ_REQ_UPDATE_CONSUMER_OFFSET,
+                    &rq_tab_update_consumer_offset, &fields, timeout_ms);
+}
+
+static void persist(struct rq_owned *owned, bool all, int64_t timeout_ms)
+{
+    int64_t offset = rq_process_queue_commit_offset(&owned->process);
+    int64_t age = rq_loop_now(owned->consumer->loop) - owned->committed_ms;
+    bool due = offset != owned->committed || age >= RQ_COMMIT_REPEAT_MS;
+    if (all ? offset != owned->committed : due && !owned->committing) {
+        rq_offset_commit(owned, offset, timeout_ms);
+    }
+}
+
+void rq_offset_persist_all(struct rmq_consumer *consumer, bool all, int64_t timeout_ms)
+{
+    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+            persist(RQ_CONTAINER_OF(item, struct rq_owned, node), all, timeout_ms);
+        }
+    }
+}

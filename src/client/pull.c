@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The pull of an owned queue: one request at a time, parked by the broker until there is something; the answer's frame becomes the owner of its
+ * messages, which go into the process queue and to the pool, and the next pull starts when there is room. On the I/O thread; only rq_owned_done runs
+ * on workers, and it starts a waiting pull by a task. Counterparts: PullRequest, PullMessageService, DefaultMQPushConsumerImpl.pullMessage.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "client/consumer_priv.h"
+#include "wire/properties.h"
+
+#define PULL_BYTES 262144        /* most bytes of an answer that we ask for */
+#define CLIENT_GRACE_MS 15000    /* beyond the time that the broker parks a pull */
+#define FLOW_CONTROL_MS 20
+
+#define DAMAGED_TRIES 3
+#define QUICK_MS 50 /* an empty answer that came sooner was not parked: such a broker is asked slowly */
+
+static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
+static void on_timer(struct rq_timer *timer);
+static void on_resume(struct rq_task *task);
+
+/* ---- the queue's life ---- */
+
+static void release_process(struct rq_process_queue *process)
+{
+    rq_owned_release(rq_owned_of(process));
+}
+
+struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq *name)
+{
+    size_t topic_size = strlen(name->topic) + 1;
+    size_t broker_size = strlen(name->broker_name) + 1;
+    struct rq_owned *owned = rq_calloc(1, sizeof *owned + topic_size + broker_size);
+    if (!owned) {
+        return NULL;
+    }
+    memcpy(owned->text, name->topic, topic_size);
+    memcpy(owned->text + topic_size, name->broker_name, broker_size);
+    owned->name = (struct rq_mq){.topic = owned->text,
+                                 .broker_name = owned->text + topic_size,
+                                 .queue_id = name->queue_id};
+    atomic_init(&owned->refs, 1);
+    atomic_init(&owned->resume_posted, false);
+    owned->resume.run = on_resume;
+    owned->consumer = topic->consumer;
+    owned->topic = topic;
+    owned->is_retry = topic->is_retry;
+    owned->delay_ms = RQ_RETRY_FIRST_MS;
+    owned->committed = -1;
+    rq_timer_init(&owned->timer, on_timer);
+    struct rq_process_limits limits = {0};
+    rq_process_queue_init(&owned->process, &limits);
+    owned->process.release = release_process;
+    rq_list_add_tail(&topic->queues, &owned->node);
+    topic->queue_count++;
+    rq_owned_set_limits(owned);
+    return owned;
+}
+
+void rq_owned_retain(struct rq_owned *owned)
+{
+    atomic_fetch_add_explicit(&owned->refs, 1, memory_order_relaxed);
+}
+
+void rq_owned_release(struct rq_owned *owned)
+{
+    if (atomic_fetch_sub_explicit(&owned->refs, 1, memory_order_acq_rel) == 1) {
+        rq_process_queue_destroy(&owned->process);
+        rq_free(owned);
+    }
+}
+
+static int64_t share_of(int32_t total, size_t queues)
+{
+    int64_t part = total / (queues > 0 ? (int64_t)queues : 1);
+    return part > 0 ? part : 1;
+}
+
+void rq_owned_set_limits(struct rq_owned *owned)
+{
+    const rmq_consumer_options *options = &owned->consumer->options;
+    size_t queues = owned->topic->queue_count;
+    int64_t count = options->pull_threshold_for_queue;
+    int64_t mib = options->pull_threshold_size_for_queue;
+    if (options->pull_threshold_for_topic > 0) {
+        count = share_of(options->pull_threshold_for_topic, queues);
+    }
+    if (options->pull_threshold_size_for_topic > 0) {
+        mib = share_of(options->pull_threshold_size_for_topic, queues);
+    }
+    struct rq_process_limits limits = {.count = count,
+                                       .bytes = mib << 20,
+                                       .span = options->consume_concurrently_max_span};
+    rq_process_queue_set_limits(&owned->process, &limits);
+}
+
+static void uncharge(struct rmq_consumer *consumer, size_t memory)
+{
+    int64_t left = atomic_fetch_sub(&consumer->cached, (int64_t)memory) - (int64_t)memory;
+    if (left <= consumer->options.max_cache_bytes / 4 * 3 && atomic_load(&consumer->starving) &&
+        !atomic_exchange_explicit(&consumer->feed_posted, true, memory_order_acq_rel)) {
+        rq_loop_post(consumer->loop, &consumer->feed);
+    }
+}
+
+/* Listeners that have messages in hands go on; what they say later is ignored. */
+void rq_owned_drop(struct rq_owned *owned, bool commit)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    if (commit) {
+        rq_offset_commit(owned, rq_process_queue_commit_offset(&owned->process), RQ_ASK_TIMEOUT_MS);
+    }
+    struct rq_list dropped;
+    rq_list_init(&dropped);
+    rq_process_queue_drop(&owned->process, &dropped);
+    for (struct rq_list *node = rq_list_pop(&dropped); node; node = rq_list_pop(&dropped)) {
+        struct rq_pulled *pulled = RQ_CONTAINER_OF(node, struct rq_pulled, node);
+        rq_pool_withdraw(&consumer->pool, pulled);
+        uncharge(consumer, pulled->memory);
+        rq_pulled_release(pulled);
+    }
+    rq_timer_stop(&owned->timer);
+    rq_list_remove(&owned->node);
+    owned->topic->queue_count--;
+    owned->topic = NULL;
+    if (owned->asking) {
+        rq_consumer_cancel(&owned->ask);
+    }
+    rq_owned_release(owned);
+}
+
+/* ---- when to pull ---- */
+
+void rq_owned_start(struct rq_owned *owned, int64_t offset, bool stored)
+{
+    owned->located = true;
+    owned->next_offset = offset;
+    owned->delay_ms = RQ_RETRY_FIRST_MS;
+    owned->committed = stored ? offset : -1;
+    owned->committed_ms = rq_loop_now(owned->consumer->loop);
+    rq_process_queue_start(&owned->process, offset);
+    rq_consumer_settle(owned->consumer);
+    rq_pull(owned);
+}
+
+static void pull_after(struct rq_owned *owned, int64_t delay_ms)
+{
+    rq_timer_start(owned->consumer->loop, &owned->timer, delay_ms);
+}
+
+void rq_owned_retry(struct rq_owned *owned)
+{
+    pull_after(owned, rq_retry_delay(&owned->delay_ms));
+}
+
+static void on_timer(struct rq_timer *timer)
+{
+    struct rq_owned *owned = RQ_CONTAINER_OF(timer, struct rq_owned, timer);
+    if (owned->located) {
+        rq_pull(owned);
+    } else {
+        rq_offset_locate(owned);
+    }
+}
+
+static void on_resume(struct rq_task *task)
+{
+    struct rq_owned *owned = RQ_CONTAINER_OF(task, struct rq_owned, resume);
+    atomic_exchange_explicit(&owned->resume_posted, false, memory_order_acq_rel);
+    rq_pull(owned);
+    rq_owned_release(owned);
+}
+
+/* The bytes of all queues together. A queue that has nothing cached may always pull one answer. */
+static bool is_starved(struct rq_owned *owned)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    int64_t most = consumer->options.max_cache_bytes;
+    owned->starved = false;
+    if (atomic_load(&consumer->cached) < most) {
+        return false;
+    }
+    atomic_store(&consumer->starving, true);
+    /* Whoever frees bytes after this sees the mark; what was freed before it is seen here. */
+    if (atomic_load(&consumer->cached) <= most / 4 * 3) {
+        return false;
+    }
+    owned->starved = true;
+    return true;
+}
+
+void rq_pull_starved(struct rmq_consumer *consumer)
+{
+    atomic_store(&consumer->starving, false);
+    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+            struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
+            if (owned->starved) {
+                rq_pull(owned);
+            }
+        }
+    }
+}
+
+void rq_pull_all(struct rmq_consumer *consumer)
+{
+    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+            rq_pull(RQ_CONTAINER_OF(item, struct rq_owned, node));
+        }
+    }
+}
+
+static void send_pull(struct rq_owned *owned)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    const rmq_consumer_options *options = &consumer->options;
+    const struct rq_subscription *sub = owned->topic->sub;
+    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name),
+                                              RQ_PICK_ID, owned->broker_id, &owned->from_slave);
+    int64_t commit = rq_process_queue_commit_offset(&owned->process);
+    bool commits = commit > 0 && !owned->from_slave;
+    struct rq_hdr_pull fields = {.consumer_group = rq_slice_str(options->consumer_group),
+                                 .topic = rq_slice_str(owned->name.topic),
+                                 .queue_id = owned->name.queue_id,
+                                 .queue_offset = owned->next_offset,
+                                 .max_msg_nums = options->pull_batch_size,
+                                 .sys_flag = RQ_PULL_SUSPEND | (commits ? RQ_PULL_COMMIT_OFFSET : 0),
+                                 .commit_offset = commits ? commit : 0,
+                                 .suspend_timeout_ms = options->broker_suspend_max_time_ms,
+                                 .sub_version = sub->version,
+                                 .expression_type = rq_slice_str(sub->expression_type)};
+    RQ_SET(pull, &fields, max_msg_bytes, PULL_BYTES);
+    owned->asking = true;
+    owned->asked_ms = rq_loop_now(consumer->loop);
+    owned->ask.done = on_pulled;
+    rq_owned_retain(owned);
+    rq_consumer_ask(consumer, &owned->ask, peer, RQ_REQ_PULL_MESSAGE, &rq_tab_pull, &fields,
+                    options->broker_suspend_max_time_ms + CLIENT_GRACE_MS);
+}
+
+void rq_pull(struct rq_owned *owned)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    if (!owned->topic || owned->asking || !owned->located || !consumer->running || consumer->suspended ||
+        rq_timer_running(&owned->timer)) {
+        return;
+    }
+    if (is_starved(owned) || !rq_process_queue_has_room(&owned->process)) {
+        return;
+    }
+    send_pull(owned);
+}
+
+/* ---- answers ---- */
+
+static bool wanted(const struct rmq_message_view *view, void *user)
+{
+    const struct rq_subscription *sub = user;
+    return rq_subscription_match_tag(sub, rq_slice_str(view->tag));
+}
+
+/* Messages of the retry topic are shown under the topic that they came from. */
+static void restore_topics(struct rq_pulled *pulled)
+{
+    for (uint32_t i = 0; i < pulled->count; i++) {
+        const char *topic = rq_view_property(pulled->views[i], RQ_PROP_RETRY_TOPIC);
+        if (topic && *topic) {
+            pulled->views[i]->topic = topic;
+        }
+    }
+}
+
+static void start_guard(struct rmq_consumer *consumer)
+{
+    if (consumer->options.listener && !rq_timer_running(&consumer->guard_timer)) {
+        rq_timer_start(consumer->loop, &consumer->guard_timer, RQ_GUARD_MS);
+    }
+}
+
+static void hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    if (owned->is_retry) {
+        restore_topics(pulled);
+    }
+    pulled->queue = &owned->process;
+    rq_owned_retain(owned);
+    atomic_fetch_add(&consumer->cached, (int64_t)pulled->memory);
+    rq_pulled_retain(pulled); /* the pool's */
+    rq_process_queue_put(&owned->process, pulled, next);
+    if (rq_pool_submit(&consumer->pool, pulled)) {
+        rq_consumer_tell_taker(consumer);
+    }
+    start_guard(consumer);
+}
+
+static rmq_status decode(struct rq_owned *owned, struct rq_in *answer, struct rq_views **views, rmq_error **err)
+{
+    struct rq_frame_ref *frame = rq_in_keep(answer);
+    if (!frame) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "pull answer of %zu bytes", answer->size);
+    }
+    rmq_status st = rq_views_create(frame, answer->body, owned->name.broker_name, views, err);
+    if (st != RMQ_OK) {
+        rq_frame_ref_release(frame);
+    }
+    return st;
+}
+
+static void apply_delta(struct rq_views *views, int64_t delta)
+{
+    for (size_t i = 0; delta != 0 && i < views->count; i++) {
+        views->items[i].queue_offset += delta;
+    }
+}
+
+/* Where the next pull starts. Bytes that are no message end an answer: the next pull asks for what should be there once more, and when it cannot be
+ * read in several answers, one message is passed over, which is reported. */
+static int64_t next_after(struct rq_owned *owned, const struct rq_views *views,
+                          const struct rq_hdr_pull_response *head)
+{
+    int64_t last = views && views->count > 0 ? views->items[views->count - 1].queue_offset : -1;
+    if (views && !views->damaged) {
+        owned->damaged = 0;
+        return head->next_begin_offset > last ? head->next_begin_offset : last + 1;
+    }
+    if (last >= owned->next_offset) {
+        owned->damaged = 0;
+        return last + 1;
+    }
+    rmq_error *err = NULL;
+    bool pass = ++owned->damaged >= DAMAGED_TRIES;
+    rq_error_set(&err, RMQ_ERR_CORRUPT, "%s %s:%d: the message at offset %lld cannot be read%s", owned->name.topic,
+                 owned->name.broker_name, (int)owned->name.queue_id, (long long)owned->next_offset,
+                 pass ? " and is passed over" : ", asked for again");
+    rq_consumer_report(owned->consumer, "damaged pull answer", err);
+    owned->damaged = pass ? 0 : owned->damaged;
+    return owned->next_offset + (pass ? 1 : 0);
+}
+
+static void take_messages(struct rq_owned *owned, struct rq_in *answer,
+                          const struct rq_hdr_pull_response *head)
+{
+    struct rq_views *views = NULL;
+    rmq_error *err = NULL;
+    rmq_status st = decode(owned, answer, &views, &err);
+    if (st == RMQ_ERR_NOMEM) {
+        RQ_LOG(WARN, "a pull answer could not be kept", "%s", rmq_error_message(err));
+        rmq_error_destroy(err);
+        rq_owned_retry(owned);
+        return;
+    }
+    rmq_error_destroy(err);
+    if (views) {
+        apply_delta(views, RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
+    }
+    int64_t next = next_after(owned, views, head);
+    struct rq_subscription *sub = owned->topic->sub;
+    bool filters = rq_subscription_is_tag(sub) && sub->tag_count > 0;
+    struct rq_pulled *pulled = NULL;
+    if (views) {
+        st = rq_pulled_create(views, owned->next_offset, answer->size, filters ? wanted : NULL, sub, &pulled);
+    }
+    if (views && st != RMQ_OK) {
+        rq_views_release(views);
+        rq_owned_retry(owned);
+        return;
+    }
+    bool stuck = next <= owned->next_offset;
+    owned->next_offset = stuck ? owned->next_offset : next;
+    owned->delay_ms = stuck ? owned->delay_ms : RQ_RETRY_FIRST_MS;
+    if (pulled) {
+        hand_over(owned, pulled, owned->next_offset);
+    } else {
+        rq_process_queue_put(&owned->process, NULL, owned->next_offset);
+    }
+    if (stuck) {
+        rq_owned_retry(owned); /* an answer that leads nowhere is not asked for at full speed */
+    } else if (owned->consumer->options.pull_interval_ms > 0) {
+        pull_after(owned, owned->consumer->options.pull_interval_ms);
+    }
+}
+
+static void take_nothing(struct rq_owned *owned, int64_t next)
+{
+    bool moved = next > owned->next_offset;
+    if (moved) {
+        owned->next_offset = next;
+        rq_process_queue_put(&owned->process, NULL, next);
+    }
+    if (moved || rq_loop_now(owned->consumer->loop) - owned->asked_ms >= QUICK_MS) {
+        owned->delay_ms = RQ_RETRY_FIRST_MS;
+    } else {
+        rq_owned_retry(owned);
+    }
+}
+
+/* The offset is outside what the broker has: what we hold of the queue counts no more, and it starts anew where the broker says. */
+static void move_offset(struct rq_owned *owned, int64_t offset)
+{
+    struct rq_subscribed *topic = owned->topic;
+    RQ_LOG(WARN, "the broker does not have the offset, the queue goes on elsewhere",
+           "topic=%s broker=%s queue=%d offset=%lld next=%lld", owned->name.topic, owned->name.broker_name,
+           (int)owned->name.queue_id, (long long)owned->next_offset, (long long)offset);
+    struct rq_owned *fresh = rq_owned_create(topic, &owned->name);
+    if (!fresh) {
+        rq_owned_retry(owned);
+        return;
+    }
+    rq_owned_drop(owned, false);
+    rq_offset_commit(fresh, offset, RQ_ASK_TIMEOUT_MS);
+    rq_owned_start(fresh, offset, false);
+}
+
+static void note_failure(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
+{
+    int32_t code = status == RMQ_OK ? answer->header->code : (int32_t)status;
+    if (code == owned->last_code) {
+        return;
+    }
+    owned->last_code = code;
+    rmq_error *err = NULL;
+    rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "pull", &err);
+    if (status == RMQ_OK) {
+        RQ_LOG(WARN, "pull refused, tried again until it works", "topic=%s broker=%s queue=%d why=%s",
+               owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id, rmq_error_message(err));
+    } else {
+        RQ_LOG(DEBUG, "pull failed, tried again until it works", "topic=%s broker=%s queue=%d why=%s",
+               owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id, rmq_error_message(err));
+    }
+    rmq_error_destroy(err);
+}
+
+/* Answers without the header of a pull. */
+static void take_refusal(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
+{
+    int32_t code = status == RMQ_OK ? answer->header->code : -1;
+    switch (code) {
+    case RQ_RESP_FLOW_CONTROL:
+        pull_after(owned, FLOW_CONTROL_MS);
+        return;
+    case RQ_RESP_SUBSCRIPTION_NOT_EXIST:
+    case RQ_RESP_SUBSCRIPTION_NOT_LATEST:
+    case RQ_RESP_FILTER_DATA_NOT_EXIST:
+    case RQ_RESP_FILTER_DATA_NOT_LATEST:
+    case RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST:
+        rq_instance_heartbeat(owned->consumer->instance);
+        break;
+    default:
+        break;
+    }
+    if (code != RQ_RESP_SUBSCRIPTION_NOT_LATEST && code != RQ_RESP_SUBSCRIPTION_NOT_EXIST) {
+        note_failure(owned, status, answer);
+    }
+    owned->broker_id = RQ_MASTER_ID;
+    rq_owned_retry(owned);
+}
+
+static void take_answer(struct rq_owned *owned, struct rq_in *answer)
+{
+    struct rq_hdr_pull_response head;
+    int32_t code = answer->header->code;
+    bool known = code == RQ_RESP_SUCCESS || code == RQ_RESP_PULL_NOT_FOUND ||
+                 code == RQ_RESP_PULL_RETRY_IMMEDIATELY || code == RQ_RESP_PULL_OFFSET_MOVED;
+    if (!known) {
+        take_refusal(owned, RMQ_OK, answer);
+        return;
+    }
+    if (rq_fields_decode(&rq_tab_pull_response, answer->header, &head, NULL) != RMQ_OK) {
+        note_failure(owned, RMQ_ERR_PROTOCOL, NULL);
+        rq_owned_retry(owned);
+        return;
+    }
+    owned->last_code = 0;
+    owned->broker_id = head.suggest_which_broker_id;
+    if (code == RQ_RESP_PULL_OFFSET_MOVED) {
+        move_offset(owned, head.next_begin_offset);
+    } else if (code == RQ_RESP_SUCCESS && answer->body.n > 0) {
+        take_messages(owned, answer, &head);
+    } else {
+        take_nothing(owned, head.next_begin_offset);
+    }
+}
+
+static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answer)
+{
+    struct rq_owned *owned = RQ_CONTAINER_OF(ask, struct rq_owned, ask);
+    owned->asking = false;
+    if (owned->topic && owned->consumer->running) {
+        if (status == RMQ_OK) {
+            take_answer(owned, answer);
+        } else {
+            take_refusal(owned, status, NULL);
+        }
+        rq_pull(owned);
+    }
+    rq_owned_release(owned);
+}
+
+/* ---- what is done: workers ---- */
+
+void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to)
+{
+    struct rq_owned *owned = rq_owned_of(pulled->queue);
+    struct rq_process_done done;
+    rq_process_queue_done(&owned->process, pulled, from, to, &done);
+    if (done.has_room && !atomic_exchange_explicit(&owned->resume_posted, true, memory_order_acq_rel)) {
+        rq_owned_retain(owned);
+        if (!rq_loop_post(owned->consumer->loop, &owned->resume)) {
+            rq_owned_release(owned);
+        }
+    }
+    if (done.emptied) {
+        uncharge(owned->consumer, pulled->memory);
+        rq_pulled_release(pulled);
+    }
+}
