@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "wire/message.h"
 
-/* Splits "addr:port", "[addr]:port"; false when there is no port. */
-static bool split(struct rq_slice text, struct rq_slice *addr, struct rq_slice *port)
+/* Splits "addr:port", "[addr]:port"; false when there is no port. Brackets are for IPv6, and IPv6 needs them. */
+static bool split(struct rq_slice text, struct rq_slice *addr, struct rq_slice *port, bool *v6)
 {
     size_t i = text.n;
     while (i > 0 && text.p[i - 1] != ':') {
@@ -19,7 +19,8 @@ static bool split(struct rq_slice text, struct rq_slice *addr, struct rq_slice *
     }
     *port = rq_slice(text.p + i, text.n - i);
     *addr = rq_slice(text.p, i - 1);
-    if (addr->n >= 2 && addr->p[0] == '[' && addr->p[addr->n - 1] == ']') {
+    *v6 = addr->n >= 2 && addr->p[0] == '[' && addr->p[addr->n - 1] == ']';
+    if (*v6) {
         *addr = rq_slice(addr->p + 1, addr->n - 2);
     }
     return true;
@@ -31,17 +32,16 @@ rmq_status rq_host_parse(struct rq_slice text, struct rq_host *out, rmq_error **
     struct rq_slice port;
     char name[INET6_ADDRSTRLEN];
     memset(out, 0, sizeof *out);
-    bool ok = split(text, &addr, &port) && addr.n < sizeof name && rq_slice_to_i32(port, &out->port) &&
+    bool v6;
+    bool ok = split(text, &addr, &port, &v6) && addr.n < sizeof name && !memchr(addr.p, 0, addr.n) && rq_slice_to_i32(port, &out->port) &&
               out->port >= 0 && out->port <= UINT16_MAX;
     if (ok) {
         memcpy(name, addr.p, addr.n);
         name[addr.n] = '\0';
-        out->len = inet_pton(AF_INET, name, out->addr) == 1 ? 4 : 0;
-        if (out->len == 0) {
-            out->len = inet_pton(AF_INET6, name, out->addr) == 1 ? 16 : 0;
-        }
+        ok = inet_pton(v6 ? AF_INET6 : AF_INET, name, out->addr) == 1;
+        out->len = v6 ? 16 : 4;
     }
-    if (!ok || out->len == 0) {
+    if (!ok) {
         return rq_error_set(err, RMQ_ERR_INVALID, "\"%.*s\" is no numeric address with a port",
                             text.n > 80 ? 80 : (int)text.n, text.p ? text.p : "");
     }
