@@ -60,6 +60,20 @@ case_go_on_real_533() { need_go; use_real 5.3.3; go_and_go; }
 case_java_on_ours() { use_ours; java_and_java; }
 case_go_on_ours() { need_rmq; need_go; use_ours; go_and_go; }
 
+# Asked for again (through the retry topic and a delay level), sent with a delay, and taken under locks.
+case_java_later_on_ours() {
+    use_ours
+    local topic=Later
+    new_topic $topic 4
+    java_produce $topic seed=$topic count=400 mode=async
+    java_produce $topic seed=$topic from=400 count=100 delay=1
+    java_consume "$RUN/$topic" $topic 500 later=4
+    same_report "Java" "$RUN/$topic" seed=$topic count=500
+    grep -q 'again=125' "$RUN/java_later_on_ours.log" || fail "not 125 messages came a second time"
+    java_consume "$RUN/$topic.orderly" $topic 500 group=GO-$topic listener=orderly
+    same_report "Java, orderly" "$RUN/$topic.orderly" seed=$topic count=500
+}
+
 # c_to_java: our producer, a quarter of the messages one by one, the rest in a window.
 c_to_java() {
     local topic=CJava

@@ -13,6 +13,7 @@ final class Content {
     private final String topic;
     private final String seed;
     private final String kind;
+    private final int delay;
     private final int[] sizes;
     private final String[] tags;
 
@@ -20,6 +21,7 @@ final class Content {
         topic = args.need("topic");
         seed = args.get("seed", "s");
         kind = args.get("kind", "text");
+        delay = args.number("delay", 0);
         String[] words = args.get("sizes", args.get("size", "200")).split(",");
         sizes = new int[words.length];
         for (int i = 0; i < words.length; i++) {
@@ -30,6 +32,7 @@ final class Content {
 
     Message message(int i) throws Exception {
         Message message = new Message(topic, tags[i % tags.length], "key-" + seed + "-" + i, body(i));
+        message.setDelayTimeLevel(delay);
         message.putUserProperty("idx", Integer.toString(i));
         message.putUserProperty("p-uni", "\u00fcn\u00ef-" + i);
         return message;

@@ -11,12 +11,17 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). */
+/**
+ * A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). With later=N it
+ * asks for every N-th message again, a second later; with listener=orderly it takes the queues under the broker's locks.
+ */
 final class Receiving implements MessageListenerConcurrently {
     private static final Map<String, Receiving> RUNNING = new ConcurrentHashMap<>();
     private static final AtomicInteger INSTANCES = new AtomicInteger();
@@ -25,11 +30,14 @@ final class Receiving implements MessageListenerConcurrently {
     private final String topic;
     private final String reportPath;
     private final Map<Long, String> lines = new TreeMap<>();
+    private final int later;
     private int total;
+    private int again;
 
     private Receiving(Args args) throws Exception {
         topic = args.need("topic");
         reportPath = args.get("report", "");
+        later = args.number("later", 0);
         consumer = new DefaultMQPushConsumer(args.need("group"));
         consumer.setNamesrvAddr(args.need("ns"));
         consumer.setInstanceName("peer-consumer-" + INSTANCES.incrementAndGet());
@@ -38,7 +46,13 @@ final class Receiving implements MessageListenerConcurrently {
         consumer.setConsumeThreadMin(args.number("threads", 4));
         consumer.setConsumeThreadMax(args.number("threads", 4));
         consumer.subscribe(topic, args.get("expr", "*").replace("||", " || "));
-        consumer.registerMessageListener(this);
+        if (args.get("listener", "concurrent").equals("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
+                consumeMessage(messages, null) == ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+                    ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
+        } else {
+            consumer.registerMessageListener(this);
+        }
         consumer.start();
     }
 
@@ -92,6 +106,10 @@ final class Receiving implements MessageListenerConcurrently {
     public ConsumeConcurrentlyStatus consumeMessage(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
         for (MessageExt message : messages) {
             try {
+                if (later > 0 && message.getReconsumeTimes() == 0 && index(message) % later == 0) {
+                    context.setDelayLevelWhenNextConsume(1);
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
                 note(message);
             } catch (Exception e) {
                 return ConsumeConcurrentlyStatus.RECONSUME_LATER;
@@ -100,12 +118,17 @@ final class Receiving implements MessageListenerConcurrently {
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
     }
 
+    private static long index(MessageExt message) {
+        return Long.parseLong(message.getUserProperty("idx"));
+    }
+
     private void note(MessageExt message) throws Exception {
         String index = message.getUserProperty("idx");
         String line = index + "\t" + Content.sha1(message.getBody()) + "\t" + message.getTags() + "\t"
             + message.getKeys() + "\t" + message.getUserProperty("p-uni");
         synchronized (lines) {
             total++;
+            again += message.getReconsumeTimes() > 0 ? 1 : 0;
             lines.put(index == null ? -(long) total : Long.parseLong(index), line);
             lines.notifyAll();
         }
@@ -131,7 +154,8 @@ final class Receiving implements MessageListenerConcurrently {
                     lines.values().forEach(out::println);
                 }
             }
-            return "distinct=" + lines.size() + "\nduplicates=" + (total - lines.size());
+            return "distinct=" + lines.size() + "\nduplicates=" + (total - lines.size())
+                + (again > 0 ? "\nagain=" + again : "");
         }
     }
 }
