@@ -124,6 +124,9 @@ void rq_views_release(struct rq_views *views); /* NULL is accepted */
  * RMQ_ERR_UNSUPPORTED, RMQ_ERR_NOMEM: this message has no body then (rmq_message_view_body gives the stored bytes). */
 rmq_status rq_view_expand(struct rmq_message_view *view, size_t max, rmq_error **err);
 
+/* Frees an expanded body that nobody reads any more, unless somebody else holds a view of the batch. It may be expanded again. */
+void rq_view_shrink(struct rmq_message_view *view);
+
 /* Value of a property, NULL when absent (rmq_message_view_property gives ""). */
 const char *rq_view_property(const struct rmq_message_view *view, const char *name);
 

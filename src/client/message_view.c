@@ -415,3 +415,11 @@ int rmq_message_view_delay_level(const rmq_message_view *view)
     int32_t level = 0;
     return value && rq_slice_to_i32(rq_slice_str(value), &level) ? level : 0;
 }
+
+/* The one reference is that of the pull itself: who reads a view holds another one. */
+void rq_view_shrink(struct rmq_message_view *view)
+{
+    if (atomic_load_explicit(&view->views->refs, memory_order_acquire) == 1) {
+        rq_free(atomic_exchange_explicit(&view->expanded, NULL, memory_order_acq_rel));
+    }
+}
