@@ -38,7 +38,7 @@ struct server_loop {
     /* owned by the loop's thread */
     struct rq_list conns;
     bool closing;
-    struct rq_gate *ended; /* opened when closing and conns is empty */
+    struct rq_gate *ended; /* set when closing; opened when conns is empty */
 };
 
 struct rq_server {
@@ -77,11 +77,12 @@ static void on_request(struct rq_conn *conn, struct rq_in *in)
     server->options.on_request(server->options.user, conn, in);
 }
 
-static void ended(struct server_loop *home)
+static void check_ended(struct server_loop *home)
 {
-    if (home->closing && home->ended && rq_list_empty(&home->conns)) {
-        rq_gate_open(home->ended);
+    if (home->ended && rq_list_empty(&home->conns)) {
+        struct rq_gate *gate = home->ended;
         home->ended = NULL;
+        rq_gate_open(gate); /* the last thing: the server may be gone after it */
     }
 }
 
@@ -97,7 +98,7 @@ static void on_close(struct rq_conn *conn, rmq_status why)
     rq_list_remove(&entry->node);
     rq_free(entry);
     rq_conn_release(conn);
-    ended(home);
+    check_ended(home);
 }
 
 static void give_up(struct rq_server *server, struct server_conn *entry, int fd)
@@ -444,7 +445,7 @@ static void close_loop(void *arg)
     {
         rq_conn_close(RQ_CONTAINER_OF(node, struct server_conn, node)->conn, RMQ_ERR_CLOSED);
     }
-    ended(home);
+    check_ended(home);
 }
 
 void rq_server_destroy(struct rq_server *server)

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Tests of net/loop and net/timer. */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/time.h"
+#include "net/gate.h"
+#include "net/loop.h"
+#include "net/loop_priv.h"
+#include "unit/net/world.h"
+
+struct counted_task {
+    struct rq_task task;
+    _Atomic int *count;
+};
+
+static void count_and_free(struct rq_task *task)
+{
+    struct counted_task *counted = RQ_CONTAINER_OF(task, struct counted_task, task);
+    atomic_fetch_add(counted->count, 1);
+    free(counted);
+}
+
+static struct rq_loop *posting_loop;
+static _Atomic int posted_count;
+
+static void *post_many(void *arg)
+{
+    for (int i = 0; i < 10000; i++) {
+        struct counted_task *counted = malloc(sizeof *counted);
+        *counted = (struct counted_task){.task.run = count_and_free, .count = &posted_count};
+        ck_assert(rq_loop_post(posting_loop, &counted->task));
+    }
+    return arg;
+}
+
+START_TEST(every_task_of_many_threads_runs_once)
+{
+    pthread_t threads[4];
+    atomic_store(&posted_count, 0);
+    ck_assert_int_eq(rq_loop_create("test", &posting_loop, NULL), RMQ_OK);
+    for (int i = 0; i < 4; i++) {
+        pthread_create(&threads[i], NULL, post_many, NULL);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    rq_loop_put(posting_loop); /* runs what was posted before it ends */
+    ck_assert_int_eq(atomic_load(&posted_count), 40000);
+}
+END_TEST
+
+#define TIMERS 500
+
+struct test_timer {
+    struct rq_timer timer;
+    int64_t due;
+};
+
+static struct test_timer timers[TIMERS];
+static int64_t last_due;
+static _Atomic int fired;
+static int out_of_order;
+
+static void on_fire(struct rq_timer *timer)
+{
+    struct test_timer *test = RQ_CONTAINER_OF(timer, struct test_timer, timer);
+    if (test->due < last_due || rq_mono_ms() < test->due) {
+        out_of_order++;
+    }
+    last_due = test->due;
+    atomic_fetch_add(&fired, 1);
+}
+
+static void start_timers(void *arg)
+{
+    struct rq_loop *loop = arg;
+    int64_t now = rq_loop_now(loop);
+    unsigned seed = 7;
+    for (int i = 0; i < TIMERS; i++) {
+        seed = seed * 1103515245u + 12345u;
+        rq_timer_init(&timers[i].timer, on_fire);
+        timers[i].due = now + 20 + (int64_t)(seed >> 16) % 100;
+        rq_timer_start_at(loop, &timers[i].timer, timers[i].due);
+    }
+    for (int i = 0; i < TIMERS; i += 5) {
+        rq_timer_stop(&timers[i].timer);
+        ck_assert(!rq_timer_running(&timers[i].timer));
+    }
+    for (int i = 1; i < TIMERS; i += 5) {
+        timers[i].due += 30;
+        rq_timer_start_at(loop, &timers[i].timer, timers[i].due); /* restarted */
+    }
+}
+
+START_TEST(timers_fire_in_order_and_not_early)
+{
+    struct rq_loop *loop = NULL;
+    last_due = 0;
+    out_of_order = 0;
+    atomic_store(&fired, 0);
+    ck_assert_int_eq(rq_loop_create("test", &loop, NULL), RMQ_OK);
+    ck_assert(rq_loop_run(loop, start_timers, loop));
+    wait_for(&fired, TIMERS - TIMERS / 5);
+    rq_loop_put(loop);
+    ck_assert_int_eq(atomic_load(&fired), TIMERS - TIMERS / 5);
+    ck_assert_int_eq(out_of_order, 0);
+}
+END_TEST
+
+START_TEST(the_shared_loop_is_one_and_is_counted)
+{
+    struct rq_loop *a = NULL;
+    struct rq_loop *b = NULL;
+    ck_assert_int_eq(rq_loop_shared_get(&a, NULL), RMQ_OK);
+    rq_loop_put(a); /* sanitizers start a thread of their own with the first */
+    int threads = count_threads();
+    ck_assert_int_eq(rq_loop_shared_get(&a, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_loop_shared_get(&b, NULL), RMQ_OK);
+    ck_assert_ptr_eq(a, b);
+    ck_assert_int_eq(count_threads(), threads + 1);
+    rq_loop_put(a);
+    ck_assert_int_eq(count_threads(), threads + 1);
+    rq_loop_put(b);
+    ck_assert_int_eq(count_threads(), threads);
+    ck_assert_int_eq(rq_loop_shared_get(&a, NULL), RMQ_OK);
+    rq_loop_put(a);
+}
+END_TEST
+
+static void in_loop(void *arg)
+{
+    struct rq_loop *loop = arg;
+    ck_assert(rq_loop_in(loop));
+    ck_assert(rq_loop_run(loop, start_timers, loop)); /* nested: runs directly */
+    for (int i = 0; i < TIMERS; i++) {
+        rq_timer_stop(&timers[i].timer);
+    }
+}
+
+START_TEST(run_waits_and_runs_directly_on_the_loop)
+{
+    struct rq_loop *loop = NULL;
+    ck_assert_int_eq(rq_loop_create("test", &loop, NULL), RMQ_OK);
+    ck_assert(!rq_loop_in(loop));
+    ck_assert(rq_loop_run(loop, in_loop, loop));
+    rq_loop_put(loop);
+}
+END_TEST
+
+static void put_inside(struct rq_task *task)
+{
+    struct counted_task *counted = RQ_CONTAINER_OF(task, struct counted_task, task);
+    rq_loop_put(posting_loop);
+    atomic_fetch_add(counted->count, 1);
+}
+
+START_TEST(the_last_reference_may_be_dropped_on_the_loop)
+{
+    int fds = count_fds();
+    struct counted_task task = {.task.run = put_inside, .count = &posted_count};
+    atomic_store(&posted_count, 0);
+    ck_assert_int_eq(rq_loop_create("test", &posting_loop, NULL), RMQ_OK);
+    ck_assert(rq_loop_post(posting_loop, &task.task));
+    wait_for(&posted_count, 1);
+    int64_t deadline = rq_deadline_ms(5000);
+    while (count_fds() != fds && rq_mono_ms() < deadline) {
+        usleep(500);
+    }
+    ck_assert_int_eq(count_fds(), fds);
+}
+END_TEST
+
+START_TEST(a_gate_times_out_and_opens)
+{
+    struct rq_gate gate;
+    rq_gate_init(&gate);
+    int64_t begin = rq_mono_ms();
+    ck_assert(!rq_gate_wait(&gate, begin + 20));
+    ck_assert_int_ge(rq_mono_ms(), begin + 20);
+    rq_gate_open(&gate);
+    ck_assert(rq_gate_wait(&gate, RQ_FOREVER));
+}
+END_TEST
+
+Suite *loop_suite(void)
+{
+    Suite *suite = suite_create("net/loop");
+    TCase *tc = tcase_create("loop");
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, every_task_of_many_threads_runs_once);
+    tcase_add_test(tc, timers_fire_in_order_and_not_early);
+    tcase_add_test(tc, the_shared_loop_is_one_and_is_counted);
+    tcase_add_test(tc, run_waits_and_runs_directly_on_the_loop);
+    tcase_add_test(tc, the_last_reference_may_be_dropped_on_the_loop);
+    tcase_add_test(tc, a_gate_times_out_and_opens);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
