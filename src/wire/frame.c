@@ -56,7 +56,7 @@ rmq_status rq_frame_decode(char *frame, size_t n, struct rq_frame *out, rmq_erro
     if (st) {
         return st;
     }
-    if (total != n) {
+    if (total == 0 || total != n) { /* 0: too few bytes for a prefix */
         return rq_error_set(err, RMQ_ERR_PROTOCOL, "frame of %zu bytes where %zu were given", total, n);
     }
     size_t header_len = rq_load_be32(frame + 4) & HEADER_MAX;
