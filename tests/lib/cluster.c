@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Servers, producers and consumers of end-to-end tests. See cluster.h. */
+#include "lib/cluster.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/cases.h"
+#include "lib/usage.h"
+
+static void create_elsewhere(const struct tl_cluster *cluster, int queues)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    TL_OK(rmq_admin_create_topic(admin, NULL, cluster->topic, queues, queues, 6, 10000, &err));
+    rmq_admin_destroy(admin);
+}
+
+void tl_cluster_start(struct tl_cluster *cluster, int queues)
+{
+    const char *elsewhere = getenv("RMQ_NAMESRV");
+    rmq_error *err = NULL;
+    memset(cluster, 0, sizeof *cluster);
+    snprintf(cluster->topic, sizeof cluster->topic, "T-%lld-%d", (long long)time(NULL), (int)getpid());
+    snprintf(cluster->group, sizeof cluster->group, "G-%lld-%d", (long long)time(NULL), (int)getpid());
+    if (elsewhere != NULL && elsewhere[0] != '\0') {
+        snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", elsewhere);
+        create_elsewhere(cluster, queues);
+        return;
+    }
+    TL_OK(rmq_broker_start(NULL, &cluster->broker, &err));
+    TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, queues, &err));
+    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", rmq_broker_namesrv_addr(cluster->broker));
+}
+
+void tl_cluster_needs_own(const struct tl_cluster *cluster)
+{
+    if (cluster->broker == NULL) {
+        tl_skip("the broker at %s is not in this process", cluster->namesrv);
+    }
+}
+
+void tl_cluster_stop(struct tl_cluster *cluster)
+{
+    rmq_broker_stop(cluster->broker);
+    cluster->broker = NULL;
+}
+
+rmq_producer *tl_producer(const struct tl_cluster *cluster)
+{
+    rmq_producer_options options;
+    rmq_producer *producer = NULL;
+    rmq_error *err = NULL;
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "test-producers";
+    options.namesrv_addr = cluster->namesrv;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
+void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix, int first, int count)
+{
+    for (int i = first; i < first + count; i++) {
+        rmq_message *message = NULL;
+        rmq_error *err = NULL;
+        char text[64];
+        char number[16];
+        int n = snprintf(text, sizeof text, "%s-%d", prefix, i);
+        snprintf(number, sizeof number, "%d", i);
+        TL_OK(rmq_message_create(cluster->topic, &message, &err));
+        TL_OK(rmq_message_set_property(message, "n", number));
+        TL_OK(rmq_message_copy_body(message, text, (size_t)n));
+        snprintf(text, sizeof text, "k-%d", i);
+        TL_OK(rmq_message_add_key(message, text));
+        TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+        rmq_message_destroy(message);
+    }
+}
+
+rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression, rmq_listener_fn listener,
+                          void *user)
+{
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.consume_thread_nums = 4;
+    options.listener = listener;
+    options.listener_user = user;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, expression, &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+void tl_seen_add(struct tl_seen *seen, const rmq_message_view *view)
+{
+    int n = atoi(rmq_message_view_property(view, "n"));
+    if (n < 0 || n >= TL_SEEN_MAX) {
+        tl_fail(__FILE__, __LINE__, "message number %d", n);
+    }
+    if (atomic_fetch_add(&seen->times[n], 1) == 0) {
+        atomic_fetch_add(&seen->different, 1);
+    }
+    atomic_fetch_add(&seen->total, 1);
+}
+
+rmq_consume_result tl_seen_listener(const rmq_message_view *const *messages, size_t count,
+                                    rmq_consume_context *context, void *user)
+{
+    (void)context;
+    for (size_t i = 0; i < count; i++) {
+        tl_seen_add(user, messages[i]);
+    }
+    return RMQ_CONSUME_SUCCESS;
+}
+
+struct seen_goal {
+    struct tl_seen *seen;
+    int different;
+};
+
+static bool goal_reached(void *arg)
+{
+    const struct seen_goal *goal = arg;
+    return atomic_load(&goal->seen->different) >= goal->different;
+}
+
+void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms)
+{
+    struct seen_goal goal = {seen, different};
+    if (!tl_wait(goal_reached, &goal, timeout_ms)) {
+        tl_fail(__FILE__, __LINE__, "%d of %d messages after %lld ms", atomic_load(&seen->different), different,
+                (long long)timeout_ms);
+    }
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The servers of an end-to-end test: a broker inside the process, or the one that RMQ_NAMESRV names (then faults and stops cannot be
+ * asked for, and cases that need them are skipped). Topic names are made unique, since a real broker keeps them. Everything here ends the
+ * case when it fails.
+ */
+#ifndef RQ_TESTS_LIB_CLUSTER_H
+#define RQ_TESTS_LIB_CLUSTER_H
+
+#include <stdint.h>
+
+#include <rmq/broker.h>
+#include <rmq/rmq.h>
+
+struct tl_cluster {
+    rmq_broker *broker; /* NULL when it is not ours */
+    char namesrv[128];
+    char topic[64];
+    char group[64];
+};
+
+/* Starts it with a topic of so many queues. */
+void tl_cluster_start(struct tl_cluster *cluster, int queues);
+
+/* Skips the case when the broker is not in this process. */
+void tl_cluster_needs_own(const struct tl_cluster *cluster);
+void tl_cluster_stop(struct tl_cluster *cluster);
+
+/* A producer with default options. */
+rmq_producer *tl_producer(const struct tl_cluster *cluster);
+
+/* Sends "PREFIX-FIRST" … one by one, key "k-N", property "n"; each must be acknowledged. */
+void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix, int first, int count);
+
+/* A started consumer from the first offset, with a listener or (NULL) to be polled. */
+rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression, rmq_listener_fn listener,
+                          void *user);
+
+/* Messages seen by number (property "n"), for listeners of any thread. */
+#define TL_SEEN_MAX 20000
+struct tl_seen {
+    _Atomic int times[TL_SEEN_MAX];
+    _Atomic int different;
+    _Atomic int total;
+};
+void tl_seen_add(struct tl_seen *seen, const rmq_message_view *view);
+rmq_consume_result tl_seen_listener(const rmq_message_view *const *messages, size_t count,
+                                    rmq_consume_context *context, void *user); /* user: struct tl_seen */
+
+/* Waits until so many different messages were seen. */
+void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms);
+
+#endif
