@@ -71,8 +71,9 @@ static int64_t jitter(struct rq_peer *peer, int64_t ms)
 
 static int64_t next_backoff(struct rq_peer *peer)
 {
-    int64_t ms = peer->backoff_ms ? peer->backoff_ms * 2 : BACKOFF_FIRST_MS;
-    peer->backoff_ms = ms < BACKOFF_MOST_MS ? ms : BACKOFF_MOST_MS;
+    const struct rq_peers_options *options = &peer->peers->options;
+    int64_t ms = peer->backoff_ms ? peer->backoff_ms * 2 : options->backoff_first_ms;
+    peer->backoff_ms = ms < options->backoff_most_ms ? ms : options->backoff_most_ms;
     return jitter(peer, peer->backoff_ms);
 }
 
@@ -308,6 +309,12 @@ static void default_options(struct rq_peers_options *options)
     }
     if (options->idle_ms == 0) {
         options->idle_ms = IDLE_MS;
+    }
+    if (options->backoff_first_ms <= 0) {
+        options->backoff_first_ms = BACKOFF_FIRST_MS;
+    }
+    if (options->backoff_most_ms <= 0) {
+        options->backoff_most_ms = BACKOFF_MOST_MS;
     }
     if (options->max_queued == 0) {
         options->max_queued = MAX_QUEUED;

@@ -335,6 +335,81 @@ START_TEST(a_silent_connection_is_replaced)
 }
 END_TEST
 
+/* Callers write, the server cuts, connections come and go: each call ends once, with an answer or a reason. */
+static void *stormy_thread(void *arg)
+{
+    int *mine = arg;
+    for (int i = 0; i < 500; i++) {
+        struct rq_reply reply = {0};
+        int code = (i + *mine) % 97 == 0 ? CODE_CUT : CODE_ECHO;
+        rmq_status st = rq_peer_call_reply(world.peer, world_request(code, &i, sizeof i),
+                                           rq_deadline_ms(10000), RQ_PATIENT, &reply);
+        if (st == RMQ_OK) {
+            ck_assert(rq_slice_eq(reply.body, rq_slice(&i, sizeof i)));
+        } else {
+            ck_assert_int_eq(st, RMQ_ERR_DISCONNECTED);
+            rq_peer_reset(world.peer);
+        }
+        rq_reply_free(&reply);
+    }
+    return NULL;
+}
+
+static void *resetting_thread(void *arg)
+{
+    _Atomic bool *stop = arg;
+    while (!atomic_load(stop)) {
+        rq_peer_reset(world.peer);
+        world_echo(&world, "x", 1, 5);
+    }
+    return NULL;
+}
+
+START_TEST(calls_end_once_while_connections_come_and_go)
+{
+    enum { THREADS = 6 };
+    pthread_t threads[THREADS];
+    int index[THREADS];
+    int asyncs[400];
+    _Atomic bool stop;
+    pthread_t resetter;
+    atomic_init(&stop, false);
+    struct world_options options = {.peers.backoff_first_ms = 1, .peers.backoff_most_ms = 2};
+    world_start(&world, &options);
+    for (int i = 0; i < THREADS; i++) {
+        index[i] = i * 13;
+        pthread_create(&threads[i], NULL, stormy_thread, &index[i]);
+    }
+    pthread_create(&resetter, NULL, resetting_thread, &stop);
+    atomic_store(&ended, 0);
+    struct async_call *calls = calloc(400, sizeof *calls);
+    int started = 0;
+    for (int i = 0; i < 400; i++) {
+        asyncs[i] = i;
+        calls[i].call.done = async_done;
+        calls[i].call.user = &asyncs[i];
+        rmq_status st = rq_peer_call(world.peer, &calls[i].call,
+                                     world_request(CODE_ECHO, &asyncs[i], sizeof asyncs[i]),
+                                     rq_deadline_ms(10000), RQ_PATIENT);
+        ck_assert(st == RMQ_OK || st == RMQ_ERR_DISCONNECTED);
+        started += st == RMQ_OK;
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    atomic_store(&stop, true);
+    pthread_join(resetter, NULL);
+    wait_for(&ended, started);
+    ck_assert_int_eq(world_echo(&world, "calm", 4, 10000), RMQ_OK);
+    world_stop(&world);
+    ck_assert_int_eq(atomic_load(&ended), started);
+    for (int i = 0; i < 400; i++) {
+        ck_assert_int_le(calls[i].ends, 1);
+    }
+    free(calls);
+}
+END_TEST
+
 Suite *call_suite(void)
 {
     Suite *suite = suite_create("net/call");
@@ -352,6 +427,7 @@ Suite *call_suite(void)
     tcase_add_test(tc, asynchronous_calls_are_bounded);
     tcase_add_test(tc, the_server_calls_the_client);
     tcase_add_test(tc, a_silent_connection_is_replaced);
+    tcase_add_test(tc, calls_end_once_while_connections_come_and_go);
     suite_add_tcase(suite, tc);
     return suite;
 }
