@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The broker as a guest of a process: quick to start, small while idle, leaves nothing behind.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <rmq/broker.h>
+
+#include "lib/cases.h"
+#include "lib/usage.h"
+
+/* Sanitizers and memcheck change what is measured; only the plain build is judged by numbers. */
+static bool measured_build(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    return false;
+#endif
+#endif
+    return getenv("TL_SLACK") == NULL;
+}
+
+static void starts_in_50_ms(void)
+{
+    rmq_error *err = NULL;
+    int64_t best = 1000000;
+    for (int i = 0; i < 5; i++) {
+        rmq_broker *broker = NULL;
+        int64_t begin = tl_now_ms();
+        TL_OK(rmq_broker_start(NULL, &broker, &err));
+        int64_t took = tl_now_ms() - begin;
+        best = took < best ? took : best;
+        rmq_broker_stop(broker);
+    }
+    if (measured_build() && best >= 50) {
+        tl_fail(__FILE__, __LINE__, "the quickest of five starts took %lld ms", (long long)best);
+    }
+}
+
+static void is_small_while_idle(void)
+{
+    rmq_broker *broker = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_broker_start(NULL, &broker, &err));
+    struct tl_usage usage = tl_usage_of(0);
+    TL_CHECK(usage.threads - 1 <= 8);
+    if (measured_build()) {
+        TL_CHECK(usage.rss_kb < 16 * 1024);
+    }
+    char names[1000];
+    tl_thread_names(0, names, sizeof names);
+    rmq_broker_stop(broker);
+    TL_EQUAL(tl_usage_of(0).threads, 1);
+}
+
+static void leaves_nothing_behind(void)
+{
+    rmq_error *err = NULL;
+    struct tl_usage before = {0};
+    char path[4096] = "";
+    for (int i = 0; i < 20; i++) {
+        rmq_broker *broker = NULL;
+        TL_OK(rmq_broker_start(NULL, &broker, &err));
+        snprintf(path, sizeof path, "%s", rmq_broker_store_path(broker));
+        struct stat info;
+        TL_CHECK(stat(path, &info) == 0);
+        rmq_broker_stop(broker);
+        TL_CHECK(stat(path, &info) != 0); /* a temporary store goes with its broker */
+        if (i == 2) {
+            before = tl_usage_of(0);
+        }
+    }
+    struct tl_usage after = tl_usage_of(0);
+    TL_EQUAL(after.threads, before.threads);
+    TL_EQUAL(after.descriptors, before.descriptors);
+}
+
+static void two_brokers_share_a_process(void)
+{
+    rmq_broker *one = NULL;
+    rmq_broker *two = NULL;
+    rmq_broker_config *config = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_broker_start(NULL, &one, &err));
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_OK(rmq_broker_config_set(config, "brokerName", "second", &err));
+    TL_OK(rmq_broker_config_set(config, "namesrvAddr", rmq_broker_namesrv_addr(one), &err));
+    TL_OK(rmq_broker_start(config, &two, &err));
+    TL_CHECK(strcmp(rmq_broker_addr(one), rmq_broker_addr(two)) != 0);
+    TL_CHECK(strcmp(rmq_broker_namesrv_addr(one), rmq_broker_namesrv_addr(two)) == 0);
+    rmq_broker_config_destroy(config);
+    rmq_broker_stop(two);
+    rmq_broker_stop(one);
+}
+
+static void a_port_in_use_is_an_error_with_its_address(void)
+{
+    rmq_namesrv *namesrv = NULL;
+    rmq_namesrv *again = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_namesrv_start(NULL, 0, &namesrv, &err));
+    const char *port = strrchr(rmq_namesrv_addr(namesrv), ':') + 1;
+    TL_EQUAL(rmq_namesrv_start(NULL, atoi(port), &again, &err), RMQ_ERR_IO);
+    TL_CHECK(strstr(rmq_error_message(err), port) != NULL);
+    rmq_error_destroy(err);
+    rmq_namesrv_stop(namesrv);
+    rmq_namesrv_stop(NULL);
+    rmq_broker_stop(NULL);
+}
+
+static void an_unknown_property_names_the_nearest(void)
+{
+    rmq_broker_config *config = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_EQUAL(rmq_broker_config_set(config, "brokerNamee", "x", &err), RMQ_ERR_INVALID);
+    TL_CHECK(strstr(rmq_error_message(err), "brokerName") != NULL);
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_EQUAL(rmq_broker_config_set(config, "listenPort", "70000", &err), RMQ_ERR_INVALID);
+    rmq_error_destroy(err);
+    rmq_broker_config_destroy(config);
+}
+
+static void a_store_is_not_opened_twice(void)
+{
+    char path[] = "/tmp/rmq-twice-XXXXXX";
+    rmq_broker *one = NULL;
+    rmq_broker *two = NULL;
+    rmq_broker_config *config = NULL;
+    rmq_error *err = NULL;
+    TL_CHECK(mkdtemp(path) != NULL);
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_OK(rmq_broker_config_set(config, "storePathRootDir", path, &err));
+    TL_OK(rmq_broker_start(config, &one, &err));
+    TL_EQUAL(rmq_broker_start(config, &two, &err), RMQ_ERR_EXISTS);
+    rmq_error_destroy(err);
+    rmq_broker_stop(one);
+    err = NULL;
+    TL_OK(rmq_broker_start(config, &two, &err)); /* and again after the first has gone */
+    rmq_broker_stop(two);
+    rmq_broker_config_destroy(config);
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", path);
+    TL_EQUAL(system(command), 0);
+}
+
+static const struct tl_case cases[] = {
+    TL_CASE(starts_in_50_ms),
+    TL_CASE(is_small_while_idle),
+    TL_CASE(leaves_nothing_behind),
+    TL_CASE(two_brokers_share_a_process),
+    TL_CASE(a_port_in_use_is_an_error_with_its_address),
+    TL_CASE(an_unknown_property_names_the_nearest),
+    TL_CASE(a_store_is_not_opened_twice),
+};
+
+int main(int argc, char **argv)
+{
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
