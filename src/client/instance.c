@@ -23,6 +23,8 @@
 #include "client/local_addr.h"
 #include "client/options.h"
 
+#define MAX_QUEUED_DEFAULT ((size_t)256 << 20)
+
 /* ---- registry ---- */
 
 struct registry {
@@ -188,7 +190,8 @@ static void free_instance(struct rq_instance *instance)
     rq_free(instance);
 }
 
-static rmq_status connect_parts(struct rq_instance *instance, const char *namesrv, rmq_error **err)
+static rmq_status connect_parts(struct rq_instance *instance, const struct rq_instance_options *wanted,
+                                const char *namesrv, rmq_error **err)
 {
     rmq_status st = rq_loop_shared_get(&instance->loop, err);
     if (st != RMQ_OK) {
@@ -197,7 +200,10 @@ static rmq_status connect_parts(struct rq_instance *instance, const char *namesr
     const struct rq_peers_options options = {.on_request = on_request,
                                              .on_connected = on_connected,
                                              .user = instance,
-                                             .max_async = INT32_MAX};
+                                             .max_async = INT32_MAX,
+                                             .max_queued = wanted->max_queued_bytes
+                                                               ? wanted->max_queued_bytes
+                                                               : MAX_QUEUED_DEFAULT};
     st = rq_peers_create(instance->loop, &options, &instance->peers, err);
     if (st != RMQ_OK) {
         return st;
@@ -230,7 +236,7 @@ static rmq_status make_instance(const struct rq_instance_options *options, const
     rq_map_init(&instance->healths);
     rq_list_init(&instance->members);
     instance->client_id = rq_strdup(client_id);
-    rmq_status st = instance->client_id ? connect_parts(instance, namesrv, err)
+    rmq_status st = instance->client_id ? connect_parts(instance, options, namesrv, err)
                                         : rq_error_set(err, RMQ_ERR_NOMEM, "client %s", client_id);
     if (st == RMQ_OK && !rq_loop_run(instance->loop, start_on_loop, instance)) {
         st = rq_error_set(err, RMQ_ERR_FORKED, "client %s", client_id);
@@ -290,6 +296,14 @@ rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_
                       : rq_error_set(err, st, "client id: %s", rmq_status_text(st));
     rq_buf_free(&id);
     return st;
+}
+
+void rq_instance_retain(struct rq_instance *instance)
+{
+    struct registry *registry = find_registry();
+    rq_mutex_lock(&registry->lock);
+    instance->users++;
+    rq_mutex_unlock(&registry->lock);
 }
 
 static void stop_on_loop(void *arg)

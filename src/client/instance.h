@@ -36,6 +36,7 @@ struct rq_instance_options {
     int64_t poll_name_server_interval_ms;
     int64_t heartbeat_broker_interval_ms;
     const char *serialize_type; /* "JSON" or "ROCKETMQ" */
+    size_t max_queued_bytes;    /* frames of a connection that are not written yet; 0 = 256 MiB */
 };
 
 /* The instance of the options' client id, made when there is none; each get needs a put. Any thread but not the loop. Errors: RMQ_ERR_INVALID,
@@ -43,6 +44,8 @@ struct rq_instance_options {
 rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_instance **out,
                            rmq_error **err);
 void rq_instance_put(struct rq_instance *instance); /* waits for the loop; not on the loop; may be on the callback thread */
+
+void rq_instance_retain(struct rq_instance *instance); /* one more put; by who holds one */
 
 const char *rq_instance_client_id(const struct rq_instance *instance);
 struct rq_loop *rq_instance_loop(struct rq_instance *instance);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * A send from acceptance to completion. A send is an operation object from its producer's pool: prepared and first tried on the caller's thread, tried
+ * again on the I/O thread, completed to a waiting thread, to the callback thread or to an event queue. Two sides may end it, the machine (answer or
+ * last failure) and the shutdown that cuts it off; one atomic word says who was first, so that there is exactly one completion, and the object is used
+ * again only when both sides have let go of it. Counterparts: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.
+ */
+#ifndef RQ_CLIENT_SEND_H
+#define RQ_CLIENT_SEND_H
+
+#include <stdatomic.h>
+
+#include <rmq/producer.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/mpsc.h"
+#include "base/thread.h"
+#include "client/events.h"
+#include "client/executor.h"
+#include "client/instance.h"
+#include "client/message.h"
+#include "client/send_result.h"
+#include "client/waiter.h"
+
+enum rq_send_mode { RQ_SEND_SYNC, RQ_SEND_ASYNC, RQ_SEND_EVENT, RQ_SEND_ONEWAY };
+
+/* Bits of rq_send_op.state. */
+enum {
+    RQ_SEND_DELIVERED = 1,    /* somebody has claimed the completion */
+    RQ_SEND_MACHINE_DONE = 2, /* no call, look-up or retry is under way any more */
+    RQ_SEND_CONSUMED = 4,     /* the completion was received */
+    RQ_SEND_CUT = 8           /* the claim was the shutdown's: RMQ_ERR_CLOSED, whatever the machine wrote */
+};
+
+struct rq_send_pool;
+
+struct rq_send_op {
+    struct rq_call call;
+    struct rq_lookup lookup;
+    struct rq_mpsc_node completed;
+    struct rq_list node; /* guarded by the pool's lock: in its list of active or of free ones */
+    struct rq_send_pool *pool;
+    struct rmq_producer *producer; /* valid until RQ_SEND_DELIVERED is set */
+    atomic_uint state; /* atomic: acq_rel: who sets a bit publishes what it wrote before */
+    bool in_window;    /* guarded by the pool's lock */
+    size_t window_size; /* bytes that it takes there */
+
+    /* Written by the caller before the first attempt. */
+    enum rq_send_mode mode;
+    bool batch;
+    bool fixed_queue;
+    int32_t flag;
+    int32_t sys_flag;
+    int32_t reconsume_times;
+    int32_t max_reconsume_times; /* -1 = not written */
+    int64_t born_ms;             /* wall clock */
+    int64_t started_ms;          /* monotonic */
+    int64_t deadline_ms;         /* monotonic */
+    struct rq_body *body;
+    struct rq_buf text; /* topic NUL, properties; at the end the texts of the result */
+    size_t topic_len;
+    size_t properties_len;
+    char *ids; /* of a batch: the messages' ids, joined; allocated */
+    char unique_id[57];
+    rmq_send_fn done;
+    void *user;
+    struct rq_waiter waiter;
+
+    /* The machine's: the caller's thread until the first call is under way, then the I/O thread. */
+    struct rq_route *route;
+    struct rq_route_queue queue;
+    struct rq_broker_health *last; /* broker of the last failed attempt */
+    int attempt;                   /* number of the current one, from 1 */
+    int attempts_max;
+    int64_t attempt_ms; /* monotonic start */
+    bool maybe_stored;
+    bool has_result;
+    struct rq_buf history; /* what the failed attempts met with */
+    rmq_status last_status;
+    int32_t last_code; /* of the broker, 0 = none */
+
+    /* Outcome; read after RQ_SEND_DELIVERED without RQ_SEND_CUT. error NULL: result. */
+    struct rmq_send_result result;
+    rmq_error *error;
+    struct rmq_event event;
+};
+
+/* All sends of a producer: window, free objects, and what shutdown waits for. Counted: the producer, and each object that is not free. */
+struct rq_send_pool {
+    struct rq_mpsc completed; /* asynchronous sends that wait for their callback */
+    struct rq_work work;      /* posted when completed stops being empty */
+    rmq_events *events;
+    int32_t window_max;
+    int64_t window_bytes_max;
+
+    struct rq_mutex lock; /* rank 10 */
+    struct rq_cond room;  /* the window has room, or the pool closes */
+    struct rq_cond change; /* an active send is gone while closing */
+
+    /* guarded by lock */
+    unsigned refs;
+    bool closing;
+    struct rq_list active; /* accepted, completion not received yet */
+    struct rq_list free;
+    size_t free_count;
+    int32_t window;
+    int64_t window_bytes;
+    unsigned room_waiters;
+    struct rq_executor *executor; /* from the first asynchronous send on */
+};
+
+struct rmq_producer {
+    /* immutable after create */
+    uint64_t mark; /* rq_fork_mark of the process that made it */
+    rmq_producer_options options;
+    int compression; /* enum rq_compression, 0 = none */
+    struct rq_instance *instance;
+    struct rq_send_pool *pool;
+    struct rq_member member;
+    bool is_member;
+
+    atomic_uint next_queue; /* atomic: relaxed: round robin */
+    /* A thread counts itself and then looks whether the producer is closed; shutdown closes and then looks whether somebody is inside: one
+     * of them sees the other, so nobody uses the instance after it is given up. */
+    atomic_uint entered; /* atomic: seq_cst up, release down */
+    atomic_bool closed;  /* atomic: seq_cst */
+
+    struct rq_mutex lock; /* rank 5: life; never held while a send or the loop is waited for */
+    struct rq_cond ended;
+    int life;          /* guarded by lock: enum in producer.c */
+    bool has_instance; /* guarded by lock */
+};
+
+/* ---- send_pool.c ---- */
+
+struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options); /* NULL when out of memory */
+void rq_send_pool_release(struct rq_send_pool *pool);
+
+/* What must be known of a send before the shutdown can see it. */
+struct rq_send_order {
+    enum rq_send_mode mode;
+    bool wait; /* for room in the window, until deadline_ms */
+    size_t size; /* bytes of the body */
+    int64_t deadline_ms;
+    rmq_send_fn done;
+    void *user;
+    uint64_t token;
+    void *source;
+};
+
+/* An operation; asynchronous ones take a place in the window. Errors: RMQ_ERR_CLOSED, RMQ_ERR_BUSY, RMQ_ERR_NOMEM, RMQ_ERR_IO. */
+rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_order *order,
+                             struct rq_send_op **out, rmq_error **err);
+
+/* Gives back an operation that cannot be begun. false: the shutdown has completed it already, so it counts as accepted. */
+bool rq_send_pool_untake(struct rq_send_op *op);
+
+/* The machine has come to an end with outcome written into op: delivers it unless the shutdown was first. The caller must not touch
+ * op afterwards, unless it is the blocking caller who waits for it. */
+void rq_send_deliver(struct rq_send_op *op);
+
+/* The completion of a blocking send was received. */
+void rq_send_consumed(struct rq_send_op *op);
+
+/* Machine steps ask this first: true when the shutdown has taken the completion over; the machine is then over and op must not be touched. */
+bool rq_send_is_cut(struct rq_send_op *op);
+
+/* Shutdown. close: no send is accepted any more, waiters for the window wake. drain: waits until no send is active (on the callback thread: until
+ * none is undelivered); false at the deadline. cut: completes all undelivered ones with RMQ_ERR_CLOSED and returns their number. */
+void rq_send_pool_close(struct rq_send_pool *pool);
+bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms);
+size_t rq_send_pool_cut(struct rq_send_pool *pool);
+void rq_send_pool_end(struct rq_send_pool *pool); /* gives up the callback thread; not on it */
+
+/* ---- send_prepare.c: checks and encodes a message into an operation. Any thread ---- */
+
+rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message *message, rmq_error **err);
+rmq_status rq_send_check_batch(const struct rmq_producer *producer, const rmq_message *const *messages,
+                               size_t count, size_t *bytes, rmq_error **err);
+rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rmq_error **err);
+rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages, size_t count,
+                                 rmq_error **err);
+
+/* ---- send.c: the machine ---- */
+
+/* Begins: with op->route known an attempt is made at once, else the route is looked up first. Completes through rq_send_deliver. */
+void rq_send_begin(struct rq_send_op *op);
+
+/* Without an answer: one attempt, result returned. op->route is known. */
+rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err);
+
+/* For the library's own messages (send-back to a retry topic): a producer on an instance that somebody else holds, without a group of its own
+ * at the brokers. */
+rmq_status rq_producer_create_inner(struct rq_instance *instance, const rmq_producer_options *options,
+                                    rmq_producer **out, rmq_error **err);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * From message to operation: checks, unique id, properties in wire form, compression. On the sender's thread, once per send: what is made here is
+ * the same in all attempts. Counterparts: Validators, DefaultMQProducerImpl.tryToCompressMessage, MessageBatch.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "client/send.h"
+#include "client/unique_id.h"
+#include "wire/compress.h"
+#include "wire/message.h"
+#include "wire/names.h"
+#include "wire/properties.h"
+
+static const char *topic_of(const rmq_message *message)
+{
+    return message->text;
+}
+
+static rmq_status check_topic(const rmq_message *message, rmq_error **err)
+{
+    if (rq_topic_is_forbidden(rq_slice_str(topic_of(message)))) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "topic %s belongs to the broker: nothing may be sent to it",
+                            topic_of(message));
+    }
+    return RMQ_OK;
+}
+
+rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message *message, rmq_error **err)
+{
+    if (!message) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message is NULL");
+    }
+    rmq_status st = check_topic(message, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    size_t size = message->body ? message->body->size : 0;
+    if (size == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message of topic %s has no body", topic_of(message));
+    }
+    if (size > (size_t)producer->options.max_message_size) {
+        return rq_error_set(err, RMQ_ERR_TOO_LARGE, "body of %zu bytes, maxMessageSize is %d", size,
+                            (int)producer->options.max_message_size);
+    }
+    return RMQ_OK;
+}
+
+static rmq_status check_batch_item(const rmq_message *first, const rmq_message *message, size_t index,
+                                   rmq_error **err)
+{
+    if (!message || !message->body || message->body->size == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has no body", index);
+    }
+    if (strcmp(topic_of(first), topic_of(message)) != 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch is for topic %s, the first for %s",
+                            index, topic_of(message), topic_of(first));
+    }
+    if (first->wait_store_ok != message->wait_store_ok) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has another wait flag than the first",
+                            index);
+    }
+    if (message->delay_level > 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has delay level %d", index,
+                            (int)message->delay_level);
+    }
+    return RMQ_OK;
+}
+
+rmq_status rq_send_check_batch(const struct rmq_producer *producer, const rmq_message *const *messages,
+                               size_t count, size_t *bytes, rmq_error **err)
+{
+    if (!messages || count == 0 || !messages[0]) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "the batch has no messages");
+    }
+    rmq_status st = check_topic(messages[0], err);
+    if (st == RMQ_OK && rq_topic_is_retry(rq_slice_str(topic_of(messages[0])))) {
+        st = rq_error_set(err, RMQ_ERR_INVALID, "a batch cannot go to retry topic %s", topic_of(messages[0]));
+    }
+    size_t sum = 0;
+    for (size_t i = 0; i < count && st == RMQ_OK; i++) {
+        st = check_batch_item(messages[0], messages[i], i, err);
+        sum += st == RMQ_OK ? messages[i]->body->size : 0;
+    }
+    if (st == RMQ_OK && sum > (size_t)producer->options.max_message_size) {
+        st = rq_error_set(err, RMQ_ERR_TOO_LARGE, "bodies of the batch have %zu bytes, maxMessageSize is %d", sum,
+                          (int)producer->options.max_message_size);
+    }
+    *bytes = sum;
+    return st;
+}
+
+static bool is_retry_count(const char *name)
+{
+    return strcmp(name, RQ_PROP_RECONSUME_TIME) == 0 || strcmp(name, RQ_PROP_MAX_RECONSUME_TIMES) == 0;
+}
+
+/* Appends "name 0x01 value 0x02" for each pair of the message; the counts of a retry only when they do not travel in the header. */
+static void add_pairs(struct rq_buf *out, struct rq_slice pairs, bool counts_too)
+{
+    const char *p = pairs.p;
+    const char *end = p + pairs.n;
+    while (p < end) {
+        size_t name_n = strlen(p);
+        const char *value = p + name_n + 1;
+        size_t value_n = strlen(value);
+        if (!counts_too && is_retry_count(p)) {
+            p = value + value_n + 1;
+            continue;
+        }
+        rq_buf_add(out, p, name_n);
+        rq_buf_add_char(out, RQ_PROP_NAME_END);
+        rq_buf_add(out, value, value_n);
+        rq_buf_add_char(out, RQ_PROP_VALUE_END);
+        p = value + value_n + 1;
+    }
+}
+
+static void add_own(struct rq_buf *out, const char *unique_id, size_t unique_n, bool wait, int32_t delay_level)
+{
+    static const char wait_true[] = RQ_PROP_WAIT "\001true\002" RQ_PROP_UNIQ_KEY "\001";
+    static const char wait_false[] = RQ_PROP_WAIT "\001false\002" RQ_PROP_UNIQ_KEY "\001";
+    rq_buf_add(out, wait ? wait_true : wait_false, (wait ? sizeof wait_true : sizeof wait_false) - 1);
+    rq_buf_add(out, unique_id, unique_n);
+    rq_buf_add_char(out, RQ_PROP_VALUE_END);
+    if (delay_level > 0) {
+        rq_buf_add_str(out, RQ_PROP_DELAY "\001");
+        rq_buf_add_i64(out, delay_level);
+        rq_buf_add_char(out, RQ_PROP_VALUE_END);
+    }
+}
+
+static rmq_status check_properties(size_t size, const char *topic, rmq_error **err)
+{
+    if (size > RQ_MSG_PROPERTIES_MAX) {
+        return rq_error_set(err, RMQ_ERR_TOO_LARGE,
+                            "properties of a message of topic %s have %zu bytes, the limit is %d", topic, size,
+                            RQ_MSG_PROPERTIES_MAX);
+    }
+    return RMQ_OK;
+}
+
+static bool goes_to_retry(const rmq_message *message)
+{
+    return message->text[0] == '%' && rq_topic_is_retry(rq_slice_str(topic_of(message)));
+}
+
+/* Counts of a message that goes to a retry topic travel in the header. */
+static void take_retry_counts(struct rq_send_op *op, const rmq_message *message)
+{
+    op->reconsume_times = 0;
+    op->max_reconsume_times = -1;
+    if (!goes_to_retry(message)) {
+        return;
+    }
+    int32_t number;
+    if (rq_slice_to_i32(rq_slice_str(rmq_message_property(message, RQ_PROP_RECONSUME_TIME)), &number)) {
+        op->reconsume_times = number;
+    }
+    if (rq_slice_to_i32(rq_slice_str(rmq_message_property(message, RQ_PROP_MAX_RECONSUME_TIMES)), &number)) {
+        op->max_reconsume_times = number;
+    }
+}
+
+static void release_packed(void *data, void *user)
+{
+    (void)user;
+    rq_free(data);
+}
+
+static struct rq_body *wrap_buf(struct rq_buf *buf)
+{
+    struct rq_body *body = rq_alloc(sizeof *body);
+    size_t size = buf->len;
+    char *data = body ? rq_buf_detach(buf) : NULL;
+    if (!data) {
+        rq_free(body);
+        return NULL;
+    }
+    *body = (struct rq_body){.data = data, .size = size, .free_fn = release_packed};
+    atomic_init(&body->refs, 1);
+    return body;
+}
+
+/* The result is used even when it is larger, as in Java: the flag says what is there. */
+static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer *producer, rmq_error **err)
+{
+    const struct rq_body *plain = op->body;
+    if (!producer->compression ||
+        plain->size < (size_t)producer->options.compress_msg_body_over_howmuch) {
+        return RMQ_OK;
+    }
+    enum rq_compression type = (enum rq_compression)producer->compression;
+    struct rq_buf packed;
+    rq_buf_init(&packed, 0);
+    rmq_status st = rq_compress(type, producer->options.compress_level, rq_slice(plain->data, plain->size),
+                                &packed, err);
+    struct rq_body *body = st == RMQ_OK ? wrap_buf(&packed) : NULL;
+    rq_buf_free(&packed);
+    if (st != RMQ_OK || !body) {
+        return st != RMQ_OK ? st : rq_error_set(err, RMQ_ERR_NOMEM, "compressed body");
+    }
+    rq_body_release(op->body);
+    op->body = body;
+    op->sys_flag |= rq_compression_sys_flag(type);
+    return RMQ_OK;
+}
+
+static void begin_text(struct rq_send_op *op, const rmq_message *message)
+{
+    rq_buf_clear(&op->text);
+    op->topic_len = message->topic_len;
+    rq_buf_add(&op->text, topic_of(message), message->topic_len + 1);
+    op->born_ms = rq_wall_ms();
+    op->sys_flag = 0;
+    op->flag = message->flag;
+}
+
+static rmq_status end_text(struct rq_send_op *op, rmq_error **err)
+{
+    rmq_status st = rq_buf_status(&op->text);
+    if (st != RMQ_OK) {
+        return rq_error_set(err, st, "properties of a message of topic %s", op->text.data ? op->text.data : "");
+    }
+    op->properties_len = op->text.len - op->topic_len - 1;
+    return check_properties(op->properties_len, op->text.data, err);
+}
+
+rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rmq_error **err)
+{
+    begin_text(op, message);
+    take_retry_counts(op, message);
+    size_t n = rq_unique_id(op->unique_id);
+    add_pairs(&op->text, rq_message_pairs(message), !goes_to_retry(message));
+    add_own(&op->text, op->unique_id, n, message->wait_store_ok, message->delay_level);
+    rmq_status st = end_text(op, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    op->body = rq_body_retain(message->body);
+    return compress_body(op, op->producer, err);
+}
+
+static rmq_status add_batch_item(struct rq_buf *out, struct rq_buf *properties, struct rq_buf *ids,
+                                 const rmq_message *message, rmq_error **err)
+{
+    char id[RQ_UNIQUE_ID_MAX + 1];
+    size_t n = rq_unique_id(id);
+    rq_buf_clear(properties);
+    add_pairs(properties, rq_message_pairs(message), true);
+    add_own(properties, id, n, message->wait_store_ok, 0);
+    if (ids->len > 0) {
+        rq_buf_add_char(ids, ',');
+    }
+    rq_buf_add(ids, id, n);
+    rmq_status st = check_properties(properties->len, topic_of(message), err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_batch_item item = {.flag = message->flag,
+                                 .body = rq_slice(message->body->data, message->body->size),
+                                 .properties = rq_slice(properties->data, properties->len)};
+    st = rq_buf_status(properties) != RMQ_OK ? rq_buf_status(properties) : rq_batch_add(out, &item);
+    return st == RMQ_OK ? st : rq_error_set(err, st, "batch for topic %s", topic_of(message));
+}
+
+static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *messages, size_t count,
+                               struct rq_buf *out, struct rq_buf *ids, rmq_error **err)
+{
+    struct rq_buf properties;
+    rq_buf_init(&properties, 128 * 1024);
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; i < count && st == RMQ_OK; i++) {
+        st = add_batch_item(out, &properties, ids, messages[i], err);
+    }
+    rq_buf_free(&properties);
+    size_t limit = (size_t)op->producer->options.max_message_size;
+    if (st == RMQ_OK && out->len > limit) {
+        st = rq_error_set(err, RMQ_ERR_TOO_LARGE, "batch of %zu messages has %zu bytes, maxMessageSize is %zu",
+                          count, out->len, limit);
+    }
+    if (st == RMQ_OK) {
+        op->body = wrap_buf(out);
+        op->ids = rq_buf_detach(ids);
+        st = op->body && op->ids ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "batch of %zu messages", count);
+    }
+    return st;
+}
+
+rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages, size_t count,
+                                 rmq_error **err)
+{
+    begin_text(op, messages[0]);
+    op->batch = true;
+    op->flag = 0;
+    op->reconsume_times = 0;
+    op->max_reconsume_times = -1;
+    size_t n = rq_unique_id(op->unique_id);
+    add_own(&op->text, op->unique_id, n, messages[0]->wait_store_ok, 0);
+    rmq_status st = end_text(op, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_buf body, ids;
+    rq_buf_init(&body, (size_t)32 << 20);
+    rq_buf_init(&ids, (size_t)32 << 20);
+    st = encode_batch(op, messages, count, &body, &ids, err);
+    rq_buf_free(&body);
+    rq_buf_free(&ids);
+    return st;
+}
