@@ -12,6 +12,8 @@
 
 #define FIRST_STEP      ((size_t)1 << 20)
 #define LAST_STEP       ((size_t)64 << 20)
+#define TOUCH_STEP      ((size_t)1 << 20)
+#define TOUCH_AHEAD     ((size_t)4 << 20)
 #define RETRY_FULL_MS   100 /* a full disk is asked again at most this often */
 #define SPARE_WHEN_LEFT ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
 
@@ -60,19 +62,46 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
 
 /* ---- ahead ---- */
 
-/* The helper's work, one item at a time; true when something was done. */
-static bool reserve_one(struct rq_commit_log *log)
+/* The next pages are brought into memory, so that appends do not fault while they hold the lock. Without ahead_lock: it takes a while. */
+static void touch_pages(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+{
+    size_t upto = atomic_load_explicit(&file->reserved, memory_order_acquire);
+    size_t from = log->touched_file == file->start && log->touched_upto > pos ? log->touched_upto
+                                                                             : pos;
+    from = (from + TOUCH_STEP - 1) / TOUCH_STEP * TOUCH_STEP;
+    upto = upto < pos + TOUCH_AHEAD ? upto : pos + TOUCH_AHEAD;
+    if (upto >= from + TOUCH_STEP) {
+        rq_mapped_file_touch(file, from, upto / TOUCH_STEP * TOUCH_STEP);
+        log->touched_upto = upto / TOUCH_STEP * TOUCH_STEP;
+        log->touched_file = file->start;
+    }
+}
+
+/* Half a step of blocks, and a little more than the pages to touch, are kept ahead. */
+static bool needs_blocks(struct rq_mapped_file *file, size_t pos)
+{
+    size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
+    size_t step = reserved < LAST_STEP ? reserved : LAST_STEP;
+    return reserved < file->size && reserved - pos < step / 2 + TOUCH_STEP;
+}
+
+/* The helper's work, one item at a time; true when something was done. Holds ahead_lock, but for touching. */
+static bool work_ahead(struct rq_commit_log *log)
 {
     struct rq_mapped_file *file = log->ahead_of;
+    size_t pos = log->ahead_pos;
     if (!file) {
         return false;
     }
     log->ahead_of = NULL;
-    size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
-    if (reserved < file->size) {
+    if (needs_blocks(file, pos)) {
+        size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
         rq_mapped_file_reserve(file, reserved + 1, NULL); /* a failure is found again by the append */
     }
+    rq_mutex_unlock(&log->ahead_lock);
+    touch_pages(log, file, pos);
     rq_mapped_file_release(file);
+    rq_mutex_lock(&log->ahead_lock);
     return true;
 }
 
@@ -98,7 +127,7 @@ static void helper_run(void *arg)
     struct rq_commit_log *log = arg;
     rq_mutex_lock(&log->ahead_lock);
     while (!log->stop) {
-        if (!reserve_one(log) && !make_spare(log)) {
+        if (!work_ahead(log) && !make_spare(log)) {
             rq_cond_wait(&log->ahead_work, &log->ahead_lock);
         }
     }
@@ -109,10 +138,12 @@ static void helper_run(void *arg)
 static void ask_ahead_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
 {
     rq_mutex_lock(&log->ahead_lock);
-    if (!log->ahead_of) {
+    if (log->ahead_of != file) {
+        rq_mapped_file_release(log->ahead_of);
         rq_mapped_file_retain(file);
         log->ahead_of = file;
     }
+    log->ahead_pos = pos;
     size_t left = file->size - pos;
     if (log->spare_start < 0 && (left < file->size / 2 || left < SPARE_WHEN_LEFT)) {
         log->spare_start = file->start + (int64_t)file->size;
@@ -274,16 +305,12 @@ static void write_records(struct rq_commit_log *log, const struct rq_append *app
     log->put_bytes += append->total;
 }
 
-/* Keeps half a step of blocks, and the next file, ahead of the appends. */
+/* Wakes the helper at every step of TOUCH_STEP, in the middle of the file. */
 static void look_ahead(struct rq_commit_log *log, struct rq_mapped_file *file, size_t before,
                        size_t after)
 {
-    size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
-    size_t step = reserved < LAST_STEP ? reserved : LAST_STEP;
-    size_t mark = reserved - step / 2;
-    bool blocks = reserved < file->size && before < mark && after >= mark;
-    bool next = before < file->size / 2 && after >= file->size / 2;
-    if (blocks || next) {
+    size_t middle = file->size / 2;
+    if (before / TOUCH_STEP != after / TOUCH_STEP || (before < middle && after >= middle)) {
         ask_ahead_locked(log, file, after);
     }
 }

@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * The commit log: every message of every queue, one after the other, in mapped files. Appending is one short lock: place, time, copy. A
- * helper thread reserves blocks and makes the next file ahead, so that no append waits for the file system.
+ * helper thread reserves blocks, brings pages into memory and makes the next file ahead, so that no append waits for the file system.
  * Counterparts: CommitLog, AllocateMappedFileService.
  */
 #ifndef RQ_STORE_COMMIT_LOG_H
@@ -32,11 +32,15 @@ struct rq_commit_log {
     /* guarded by ahead_lock (rank 80): blocks and files made ahead, by the helper or an appender that could not wait */
     struct rq_mutex ahead_lock;
     struct rq_cond ahead_work;
-    struct rq_mapped_file *ahead_of; /* retained: whose blocks to reserve */
+    struct rq_mapped_file *ahead_of; /* retained: the file written to, when there is work in it */
+    size_t ahead_pos;                /* where it was written to then */
     struct rq_mapped_file *spare;    /* the next file, not yet in files */
     int64_t spare_start;             /* wanted; -1 = none */
     bool stop;
     struct rq_thread helper;
+    /* owned by the helper: pages of the file that begins at touched_file are in memory up to here */
+    int64_t touched_file;
+    size_t touched_upto;
 };
 
 /* options must outlive the log. Loads the files; recovery then calls rq_commit_log_set_end, and rq_commit_log_start last. */

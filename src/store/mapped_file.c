@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -164,6 +165,17 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
         close(fd);
     }
     return error == 0 ? RMQ_OK : io_error(err, "reserve space in", file->path, error);
+}
+
+void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
+{
+#ifdef MADV_POPULATE_WRITE
+    madvise(file->data + from, upto - from, MADV_POPULATE_WRITE);
+#else
+    (void)file;
+    (void)from;
+    (void)upto;
+#endif
 }
 
 rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_error **err)

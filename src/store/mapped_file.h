@@ -54,6 +54,9 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
 /* Makes sure that blocks for the bytes before upto exist, and some beyond. RMQ_ERR_DISK_FULL, RMQ_ERR_IO. */
 rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_error **err);
 
+/* Brings reserved pages [from, upto) into memory, writable. Only a help: nothing happens where the system cannot do it. */
+void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto);
+
 /* Writes [file->flushed, upto) to disk and moves flushed. The flusher only. */
 rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_error **err);
 

@@ -207,11 +207,11 @@ int64_t rq_mapped_file_queue_min(struct rq_mapped_file_queue *queue)
 rmq_status rq_mapped_file_queue_make(struct rq_mapped_file_queue *queue, int64_t start,
                                      struct rq_mapped_file **out, rmq_error **err)
 {
-    rmq_status st = open_at(queue, start, true, out, err);
-    if (st == RMQ_ERR_IO && rq_sys_mkdirs(queue->dir) == 0) {
-        st = open_at(queue, start, true, out, err);
+    if (open_at(queue, start, true, out, NULL) == RMQ_OK) {
+        return RMQ_OK;
     }
-    return st;
+    rq_sys_mkdirs(queue->dir); /* the usual cause; another one fails again, and is told */
+    return open_at(queue, start, true, out, err);
 }
 
 rmq_status rq_mapped_file_queue_add(struct rq_mapped_file_queue *queue, struct rq_mapped_file *file,

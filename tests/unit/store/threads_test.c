@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Several threads on one store: appenders, readers, the listener, synchronous flush. */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/thread.h"
+#include "base/time.h"
+#include "fixture.h"
+#include "store/record.h"
+
+Suite *threads_suite(void);
+
+enum { WRITERS = 4, READERS = 2, EACH = 1500, QUEUES = 3 };
+
+struct arrivals {
+    struct rq_mutex lock;
+    int64_t max[QUEUES];
+    int calls;
+    bool wrong;
+};
+
+/* Ends never go back, and a tag that was stored is told. */
+static void on_arrival(const struct rq_store_arrival *arrival, void *user)
+{
+    struct arrivals *arrivals = user;
+    rq_mutex_lock(&arrivals->lock);
+    int64_t *max = &arrivals->max[arrival->queue_id];
+    arrivals->wrong |= arrival->max_offset <= *max || arrival->tags_count != 1 ||
+                       arrival->tags_codes[0] != 2598919;
+    *max = arrival->max_offset;
+    arrivals->calls++;
+    rq_mutex_unlock(&arrivals->lock);
+}
+
+struct shared {
+    struct fixture fix;
+    atomic_int writing;
+};
+
+static void *write_messages(void *arg)
+{
+    struct shared *shared = arg;
+    char body[200] = {0};
+    for (int i = 0; i < EACH; i++) {
+        struct rq_msg msg = {.topic = rq_slice_str("T"),
+                             .queue_id = i % QUEUES,
+                             .body = rq_slice(body, sizeof body),
+                             .properties = rq_slice_str("TAGS\1TagA\2KEYS\1k\2")};
+        struct rq_store_put put;
+        if (rq_store_append(shared->fix.store, &msg, &put) != RQ_PUT_OK) {
+            break;
+        }
+        rq_store_dispatch(shared->fix.store);
+    }
+    atomic_fetch_sub(&shared->writing, 1);
+    return NULL;
+}
+
+/* Follows a queue to its end; every message that is seen is whole and under its number. */
+static void *read_messages(void *arg)
+{
+    struct shared *shared = arg;
+    int64_t offset = 0;
+    int64_t end = (int64_t)WRITERS * EACH / QUEUES;
+    while (offset < end) {
+        struct rq_store_result result;
+        rq_store_get(shared->fix.store, rq_slice_str("T"), 1, offset, 32, 0, NULL, &result);
+        for (size_t i = 0; i < result.ref_count; i++) {
+            size_t at = 0;
+            while (at < result.refs[i].n) {
+                struct rq_record record;
+                if (rq_record_read(result.refs[i].p + at, result.refs[i].n - at, true, &record) !=
+                        RQ_RECORD_GOOD ||
+                    record.queue_offset != offset) {
+                    rq_store_result_release(&result);
+                    return shared;
+                }
+                at += record.size;
+                offset++;
+            }
+        }
+        rq_store_result_release(&result);
+        if (atomic_load(&shared->writing) == 0) {
+            rq_store_dispatch(shared->fix.store);
+        }
+    }
+    return NULL;
+}
+
+START_TEST(four_appenders_and_two_readers_agree_on_every_message)
+{
+    static struct shared shared;
+    struct arrivals arrivals = {0};
+    pthread_t threads[WRITERS + READERS];
+    rq_mutex_init(&arrivals.lock);
+    fixture_begin(&shared.fix);
+    fixture_open(&shared.fix);
+    rq_store_set_listener(shared.fix.store, on_arrival, &arrivals);
+    atomic_store(&shared.writing, WRITERS);
+    for (int i = 0; i < WRITERS + READERS; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL,
+                                        i < WRITERS ? write_messages : read_messages, &shared),
+                         0);
+    }
+    for (int i = 0; i < WRITERS + READERS; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+    rq_store_dispatch(shared.fix.store);
+    rq_store_set_listener(shared.fix.store, NULL, NULL);
+    ck_assert(!arrivals.wrong);
+    for (int i = 0; i < QUEUES; i++) {
+        ck_assert_int_eq(rq_store_max_offset(shared.fix.store, rq_slice_str("T"), i),
+                         WRITERS * EACH / QUEUES);
+        ck_assert_int_eq(arrivals.max[i], WRITERS * EACH / QUEUES);
+    }
+    fixture_reopen(&shared.fix);
+    ck_assert_int_eq(rq_store_max_offset(shared.fix.store, rq_slice_str("T"), 0),
+                     WRITERS * EACH / QUEUES);
+    fixture_end(&shared.fix);
+    rq_mutex_destroy(&arrivals.lock);
+}
+END_TEST
+
+/* ---- synchronous flush ---- */
+
+struct parked {
+    struct rq_store_waiter waiter;
+    struct rq_mutex lock;
+    struct rq_cond cond;
+    bool done;
+    enum rq_put_status st;
+};
+
+static void on_done(struct rq_store_waiter *waiter, enum rq_put_status st)
+{
+    struct parked *parked = (struct parked *)(void *)waiter;
+    rq_mutex_lock(&parked->lock);
+    parked->done = true;
+    parked->st = st;
+    rq_cond_signal(&parked->cond);
+    rq_mutex_unlock(&parked->lock);
+}
+
+static void parked_init(struct parked *parked)
+{
+    *parked = (struct parked){.waiter = {.done = on_done}};
+    rq_mutex_init(&parked->lock);
+    rq_cond_init(&parked->cond);
+}
+
+static enum rq_put_status append_and_wait(struct rq_store *store, struct parked *parked,
+                                          const struct rq_msg *msg)
+{
+    struct rq_store_put put;
+    if (rq_store_append(store, msg, &put) != RQ_PUT_OK) {
+        return put.status;
+    }
+    rq_store_dispatch(store);
+    parked->done = false;
+    parked->st = RQ_PUT_OK;
+    if (rq_store_park(store, put.next_commit_log_offset, &parked->waiter)) {
+        rq_mutex_lock(&parked->lock);
+        while (!parked->done) {
+            rq_cond_wait(&parked->cond, &parked->lock);
+        }
+        rq_mutex_unlock(&parked->lock);
+    }
+    return parked->st;
+}
+
+static void parked_free(struct parked *parked)
+{
+    rq_cond_destroy(&parked->cond);
+    rq_mutex_destroy(&parked->lock);
+}
+
+static void *write_and_wait(void *arg)
+{
+    struct fixture *fix = arg;
+    struct parked parked;
+    void *failed = NULL;
+    char body[100] = {0};
+    parked_init(&parked);
+    for (int i = 0; i < 50 && !failed; i++) {
+        struct rq_msg msg = {.topic = rq_slice_str("T"), .body = rq_slice(body, sizeof body)};
+        failed = append_and_wait(fix->store, &parked, &msg) == RQ_PUT_OK ? NULL : fix;
+    }
+    parked_free(&parked);
+    return failed;
+}
+
+START_TEST(writers_that_wait_for_the_disk_are_all_answered)
+{
+    struct fixture fix;
+    pthread_t threads[8];
+    fixture_begin(&fix);
+    fix.options.flush_disk_type = RQ_FLUSH_SYNC;
+    fixture_open(&fix);
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, write_and_wait, &fix), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+    struct rq_store_info info;
+    rq_store_info(fix.store, &info);
+    ck_assert_int_eq(info.flushed_commit_log_offset, info.max_commit_log_offset);
+    ck_assert_int_eq(info.put_messages, 400);
+    fixture_reopen(&fix);
+    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 400);
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(a_failing_sync_answers_no_ok_shows_nothing_and_heals)
+{
+    struct fixture fix;
+    struct parked parked;
+    struct rq_msg msg = fixture_msg("T", 0, 100, 0, NULL);
+    fixture_begin(&fix);
+    fix.options.flush_disk_type = RQ_FLUSH_SYNC;
+    fixture_open(&fix);
+    parked_init(&parked);
+    ck_assert_int_eq(append_and_wait(fix.store, &parked, &msg), RQ_PUT_OK);
+    rq_sys_fail(RQ_SYS_SYNC, 1, EIO, true);
+    enum rq_put_status st = append_and_wait(fix.store, &parked, &msg);
+    ck_assert_int_eq(st, RQ_PUT_SERVICE_NOT_AVAILABLE);
+    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 1);
+    struct rq_store_put put;
+    ck_assert_int_eq(rq_store_append(fix.store, &msg, &put), RQ_PUT_SERVICE_NOT_AVAILABLE);
+    ck_assert_str_ne(put.reason, "");
+    rq_sys_fail(RQ_SYS_SYNC, 0, 0, false);
+    ck_assert_int_eq(rq_store_flush(fix.store, NULL), RMQ_OK);
+    ck_assert_int_eq(append_and_wait(fix.store, &parked, &msg), RQ_PUT_OK);
+    rq_store_dispatch(fix.store);
+    int64_t deadline = rq_mono_ms() + 10000;
+    while (rq_store_max_offset(fix.store, rq_slice_str("T"), 0) < 3 && rq_mono_ms() < deadline) {
+        rq_store_dispatch(fix.store);
+    }
+    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 3);
+    parked_free(&parked);
+    fixture_end(&fix);
+}
+END_TEST
+
+Suite *threads_suite(void)
+{
+    Suite *suite = suite_create("threads");
+    TCase *tc = tcase_create("threads");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, four_appenders_and_two_readers_agree_on_every_message);
+    tcase_add_test(tc, writers_that_wait_for_the_disk_are_all_answered);
+    tcase_add_test(tc, a_failing_sync_answers_no_ok_shows_nothing_and_heals);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
