@@ -175,7 +175,9 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
     } else {
         (void)snprintf(why, sizeof why, "%s", rmq_status_text(status));
     }
-    note_result(registrar, !ok, why);
+    if (!registration->stopped) {
+        note_result(registrar, !ok, why);
+    }
     registration->succeeded += ok;
     if (--registration->running == 0) {
         end_round(registration);
