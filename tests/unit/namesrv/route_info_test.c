@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Tests of the name server's tables: registration, its rules, expiry, the bodies made of them. Time is given. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "namesrv/kv.h"
+#include "namesrv/route_info.h"
+
+static struct rq_route_info info;
+
+static void setup(void)
+{
+    rq_route_info_init(&info);
+}
+
+static void teardown(void)
+{
+    rq_route_info_free(&info);
+}
+
+static struct rq_slice name(const char *text)
+{
+    return rq_slice_str(text);
+}
+
+static enum rq_register_result enroll(const char *broker, int64_t id, const char *addr, int64_t counter,
+                                      const char *second_topic, int32_t queues, int64_t now_ms)
+{
+    struct rq_topic_config topics[] = {
+        {.name = "TBW102", .read_queue_nums = 8, .write_queue_nums = 8, .perm = 7},
+        {.name = second_topic, .read_queue_nums = queues, .write_queue_nums = queues, .perm = 6},
+    };
+    const struct rq_topic_table table = {.topics = topics,
+                                         .count = second_topic ? 2 : 1,
+                                         .version = {.counter = counter}};
+    const struct rq_hdr_register_broker header = {.broker_name = name(broker),
+                                                  .broker_addr = name(addr),
+                                                  .cluster_name = name("C"),
+                                                  .ha_server_addr = name("ha"),
+                                                  .broker_id = id};
+    const struct rq_live_addr *master = NULL;
+    return rq_route_info_register(&info, &header, &table, addr, now_ms, &master);
+}
+
+static const char *route(const char *topic, bool bare)
+{
+    static char text[4096];
+    struct rq_buf out;
+    rq_buf_init(&out, 0);
+    bool found = rq_route_info_write_route(&info, name(topic), bare, NULL, &out);
+    snprintf(text, sizeof text, "%s", found ? rq_buf_cstr(&out) : "");
+    rq_buf_free(&out);
+    return text;
+}
+
+START_TEST(a_registered_broker_is_in_the_route_of_its_topics)
+{
+    ck_assert_int_eq(enroll("a", 0, "1:1", 1, "T", 4, 0), RQ_REGISTERED);
+    ck_assert_str_eq(route("T", true),
+                     "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"1:1\"},\"brokerName\":\"a\",\"cluster\":\"C\","
+                     "\"enableActingMaster\":false}],\"filterServerTable\":{},\"queueDatas\":["
+                     "{\"brokerName\":\"a\",\"perm\":6,\"readQueueNums\":4,\"topicSysFlag\":0,"
+                     "\"writeQueueNums\":4}]}");
+    ck_assert_ptr_nonnull(strstr(route("T", false), "{\"0\":\"1:1\"}"));
+    ck_assert_str_eq(route("None", true), "");
+}
+END_TEST
+
+START_TEST(a_route_of_ours_is_read_by_our_own_parser)
+{
+    struct rq_route_data data;
+    enroll("a", 0, "1:1", 1, "T", 4, 0);
+    enroll("a", 1, "1:2", 1, "T", 4, 0);
+    enroll("b", 0, "2:1", 1, "T", 2, 0);
+    for (int bare = 0; bare < 2; bare++) {
+        ck_assert_int_eq(rq_route_data_parse(name(route("T", bare)), &data, NULL), RMQ_OK);
+        ck_assert_uint_eq(data.broker_count, 2);
+        ck_assert_uint_eq(data.queue_count, 2);
+        ck_assert_uint_eq(data.brokers[0].addr_count + data.brokers[1].addr_count, 3);
+        rq_route_data_clear(&data);
+    }
+}
+END_TEST
+
+START_TEST(a_first_registration_with_a_single_topic_is_refused)
+{
+    ck_assert_int_eq(enroll("a", 0, "1:1", 1, NULL, 0, 0), RQ_REGISTER_REFUSED);
+    ck_assert_str_eq(route("TBW102", true), "");
+    enroll("a", 0, "1:1", 1, "T", 4, 0);
+    ck_assert_int_eq(enroll("a", 0, "1:1", 2, NULL, 0, 0), RQ_REGISTERED);
+}
+END_TEST
+
+START_TEST(queues_change_only_with_the_version_of_the_table)
+{
+    enroll("a", 0, "1:1", 1, "T", 4, 0);
+    enroll("a", 0, "1:1", 1, "T", 8, 0);
+    ck_assert_ptr_nonnull(strstr(route("T", true), "\"writeQueueNums\":4"));
+    enroll("a", 0, "1:1", 2, "T", 8, 0);
+    ck_assert_ptr_nonnull(strstr(route("T", true), "\"writeQueueNums\":8"));
+    enroll("a", 0, "1:1", 2, "U", 3, 0); /* unknown for this broker: taken all the same */
+    ck_assert_ptr_nonnull(strstr(route("U", true), "\"writeQueueNums\":3"));
+}
+END_TEST
+
+START_TEST(the_topics_of_a_slave_do_not_count)
+{
+    enroll("a", 0, "1:1", 1, "T", 4, 0);
+    enroll("a", 1, "1:2", 9, "S", 4, 0);
+    ck_assert_str_eq(route("S", true), "");
+    ck_assert_ptr_nonnull(strstr(route("T", true), "{0:\"1:1\",1:\"1:2\"}"));
+}
+END_TEST
+
+START_TEST(an_address_that_changes_its_id_has_only_the_new_one)
+{
+    enroll("a", 1, "1:2", 1, "T", 4, 0);
+    enroll("a", 0, "1:2", 2, "T", 4, 0);
+    ck_assert_ptr_nonnull(strstr(route("T", true), "{0:\"1:2\"}"));
+}
+END_TEST
+
+START_TEST(a_broker_not_heard_for_two_minutes_is_gone)
+{
+    enroll("a", 0, "1:1", 1, "T", 4, 0);
+    enroll("b", 0, "2:1", 1, "T", 4, 100000);
+    ck_assert_int_eq(rq_route_info_expire(&info, RQ_BROKER_EXPIRES_MS), 0);
+    ck_assert_int_eq(rq_route_info_expire(&info, RQ_BROKER_EXPIRES_MS + 1), 1);
+    ck_assert_ptr_null(strstr(route("T", true), "\"a\""));
+    ck_assert_ptr_nonnull(strstr(route("T", true), "\"b\""));
+    ck_assert_ptr_nonnull(rq_route_info_touch(&info, name("b"), name("2:1"), 200000));
+    ck_assert_int_eq(rq_route_info_expire(&info, 300000), 0);
+    ck_assert_int_eq(rq_route_info_expire(&info, 400000), 1);
+    ck_assert_str_eq(route("T", true), "");
+}
+END_TEST
+
+START_TEST(a_closed_connection_and_an_unregistration_take_the_broker_away)
+{
+    static const char addr[] = "1:1";
+    enroll("a", 0, addr, 1, "T", 4, 0);
+    rq_route_info_conn_closed(&info, "another");
+    ck_assert_str_ne(route("T", true), "");
+    rq_route_info_conn_closed(&info, addr);
+    ck_assert_str_eq(route("T", true), "");
+    enroll("a", 0, addr, 1, "T", 4, 0);
+    rq_route_info_unregister(&info, name("a"), name("9:9"));
+    ck_assert_str_ne(route("T", true), "");
+    rq_route_info_unregister(&info, name("a"), name(addr));
+    ck_assert_str_eq(route("T", true), "");
+}
+END_TEST
+
+START_TEST(clusters_and_lists_of_topics_can_be_read)
+{
+    struct rq_buf out;
+    struct rq_cluster_info cluster;
+    enroll("a", 0, "1:1", 1, "T", 4, 0);
+    enroll("b", 0, "2:1", 1, "U", 4, 0);
+    rq_buf_init(&out, 0);
+    rq_route_info_write_clusters(&info, &out);
+    ck_assert_int_eq(rq_cluster_info_parse(rq_slice(out.data, out.len), &cluster, NULL), RMQ_OK);
+    ck_assert_uint_eq(cluster.broker_count, 2);
+    ck_assert_uint_eq(cluster.cluster_count, 1);
+    ck_assert_uint_eq(cluster.clusters[0].broker_count, 2);
+    rq_cluster_info_clear(&cluster);
+    rq_buf_clear(&out);
+    rq_route_info_write_topics(&info, RQ_LIST_CLUSTER, name("C"), &out);
+    ck_assert_ptr_nonnull(strstr(rq_buf_cstr(&out), "\"U\""));
+    rq_buf_clear(&out);
+    rq_route_info_write_topics(&info, RQ_LIST_CLUSTER, name("D"), &out);
+    ck_assert_str_eq(rq_buf_cstr(&out), "{\"topicList\":[]}");
+    rq_buf_clear(&out);
+    rq_route_info_write_topics(&info, RQ_LIST_SYSTEM, name(NULL), &out);
+    ck_assert_ptr_nonnull(strstr(rq_buf_cstr(&out), "\"C\""));
+    ck_assert_ptr_nonnull(strstr(out.data, "\"brokerAddr\":"));
+    rq_buf_free(&out);
+}
+END_TEST
+
+START_TEST(a_topic_can_be_removed_and_write_permission_taken_and_given)
+{
+    enroll("a", 0, "1:1", 1, "T", 4, 0);
+    ck_assert_int_eq(rq_route_info_set_write(&info, name("a"), false), 2);
+    ck_assert_ptr_nonnull(strstr(route("T", true), "\"perm\":4"));
+    ck_assert_int_eq(rq_route_info_set_write(&info, name("a"), true), 2);
+    ck_assert_ptr_nonnull(strstr(route("T", true), "\"perm\":6"));
+    rq_route_info_remove_topic(&info, name("T"), name("Other"));
+    ck_assert_str_ne(route("T", true), "");
+    rq_route_info_remove_topic(&info, name("T"), name(NULL));
+    ck_assert_str_eq(route("T", true), "");
+}
+END_TEST
+
+START_TEST(settings_are_kept_by_namespace)
+{
+    struct rq_kv kv;
+    struct rq_buf out;
+    rq_kv_init(&kv);
+    rq_buf_init(&out, 0);
+    ck_assert_int_eq(rq_kv_put(&kv, name("n"), name("k"), name("v")), RMQ_OK);
+    ck_assert_int_eq(rq_kv_put(&kv, name("n"), name("k"), name("w")), RMQ_OK);
+    ck_assert_int_eq(rq_kv_put(&kv, name("nn"), name("k"), name("x")), RMQ_OK);
+    ck_assert_str_eq(rq_kv_get(&kv, name("n"), name("k")), "w");
+    ck_assert_ptr_null(rq_kv_get(&kv, name("n"), name("other")));
+    ck_assert(rq_kv_write(&kv, name("n"), &out));
+    ck_assert_str_eq(rq_buf_cstr(&out), "{\"table\":{\"k\":\"w\"}}");
+    rq_kv_remove(&kv, name("n"), name("k"));
+    rq_buf_clear(&out);
+    ck_assert(!rq_kv_write(&kv, name("n"), &out));
+    rq_buf_free(&out);
+    rq_kv_free(&kv);
+}
+END_TEST
+
+Suite *route_info_suite(void)
+{
+    Suite *suite = suite_create("namesrv/route_info");
+    TCase *tc = tcase_create("route_info");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_registered_broker_is_in_the_route_of_its_topics);
+    tcase_add_test(tc, a_route_of_ours_is_read_by_our_own_parser);
+    tcase_add_test(tc, a_first_registration_with_a_single_topic_is_refused);
+    tcase_add_test(tc, queues_change_only_with_the_version_of_the_table);
+    tcase_add_test(tc, the_topics_of_a_slave_do_not_count);
+    tcase_add_test(tc, an_address_that_changes_its_id_has_only_the_new_one);
+    tcase_add_test(tc, a_broker_not_heard_for_two_minutes_is_gone);
+    tcase_add_test(tc, a_closed_connection_and_an_unregistration_take_the_broker_away);
+    tcase_add_test(tc, clusters_and_lists_of_topics_can_be_read);
+    tcase_add_test(tc, a_topic_can_be_removed_and_write_permission_taken_and_given);
+    tcase_add_test(tc, settings_are_kept_by_namespace);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
