@@ -141,8 +141,8 @@ $(B)/obj/%.o: src/%.c $(B)/flags
 define shared_library
 $(1): $(call objects,$(2)) $(4) $(B)/flags
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) -shared -o $$@ -Wl,-soname,$(3).$(SOVERSION) -Wl,--version-script=$(4) $$(DEFS) \
-	    $(call objects,$(2)) $$(BASE_LDFLAGS) $$(PKG_LIBS) $$(LDLIBS)
+	$$(Q)$$(CC) -shared -o $$@.tmp -Wl,-soname,$(3).$(SOVERSION) -Wl,--version-script=$(4) $$(DEFS) \
+	    $(call objects,$(2)) $$(BASE_LDFLAGS) $$(PKG_LIBS) $$(LDLIBS) && mv $$@.tmp $$@
 	$$(Q)ln -sf $(3).$(VERSION) $(B)/$(3).$(SOVERSION)
 	$$(Q)ln -sf $(3).$(SOVERSION) $(B)/$(3)
 endef
@@ -153,7 +153,7 @@ $(B)/librmq.a: $(call objects,$(IN_CLIENT))
 $(B)/librmq-broker.a: $(call objects,$(IN_BROKER))
 $(ARCHIVES):
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && $(or $(AR),ar) rcs $@ $^
+	$(Q)rm -f $@.tmp && $(or $(AR),ar) rcs $@.tmp $^ && mv $@.tmp $@
 
 $(COMMAND): $(call objects,tools) $(ARCHIVES)
 	$(call say,LD,$@)

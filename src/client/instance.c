@@ -181,7 +181,7 @@ static void on_connected(void *user, struct rq_peer *peer)
 
 static void free_instance(struct rq_instance *instance)
 {
-    rq_topics_free(instance);
+    rq_instance_topics_free(instance);
     rq_brokers_free(instance);
     rq_namesrv_destroy(instance->namesrv);
     rq_loop_put(instance->loop);

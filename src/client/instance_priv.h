@@ -72,7 +72,7 @@ struct rq_instance {
 /* topics.c */
 void rq_topics_start(struct rq_instance *instance);
 void rq_topics_stop(struct rq_instance *instance); /* completes look-ups with RMQ_ERR_CLOSED; loop, or no thread left */
-void rq_topics_free(struct rq_instance *instance);
+void rq_instance_topics_free(struct rq_instance *instance);
 /* A send to the topic failed: refreshed soon, at most once a second. Loop. */
 void rq_topics_refresh_soon(struct rq_instance *instance, const char *topic);
 

@@ -432,7 +432,7 @@ void rq_topics_stop(struct rq_instance *instance)
     rmq_error_destroy(err);
 }
 
-void rq_topics_free(struct rq_instance *instance)
+void rq_instance_topics_free(struct rq_instance *instance)
 {
     size_t i = 0;
     struct rq_map_entry *entry;
