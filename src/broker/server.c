@@ -119,7 +119,7 @@ rmq_status rq_broker_make_loops(struct rmq_broker *broker, rmq_error **err)
     int count = broker->settings.broker.server_selector_threads;
     for (int i = 0; !st && i < count; i++) {
         struct rq_broker_loop *loop = &broker->loops[i];
-        (void)snprintf(name, sizeof name, "rmq-broker-%d", i);
+        (void)snprintf(name, sizeof name, "rmq-broker-%u", (unsigned)i % RQ_BROKER_LOOPS_MAX);
         loop->broker = broker;
         loop->dispatch.run = dispatch;
         st = rq_loop_create(name, &loop->loop, err);
