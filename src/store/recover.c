@@ -43,7 +43,8 @@ static enum rq_record_kind read_at(struct rq_store *store, struct rq_log_reader 
         return RQ_RECORD_BAD;
     }
     enum rq_record_kind kind = rq_record_read(p, left, store->options.check_crc_on_recover, record);
-    if (kind == RQ_RECORD_GOOD && record->commit_log_offset != offset) {
+    if (kind == RQ_RECORD_GOOD &&
+        (record->commit_log_offset != offset || !rq_queue_table_topic_ok(record->topic))) {
         return RQ_RECORD_BAD;
     }
     return kind;

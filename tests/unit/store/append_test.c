@@ -341,6 +341,7 @@ Suite *append_suite(void)
 {
     Suite *suite = suite_create("append");
     TCase *tc = tcase_create("append");
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, messages_are_read_back_under_their_numbers_also_after_a_restart);
     tcase_add_test(tc, a_record_has_exactly_the_java_layout);
     tcase_add_test(tc, wire_decodes_what_the_store_writes_with_every_kind_of_host_and_topic);

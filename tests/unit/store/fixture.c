@@ -144,9 +144,11 @@ static void check_record(const char *p, size_t n, int64_t number, unsigned seed,
     struct rq_record record;
     ck_assert_int_eq(rq_record_read(p, n, true, &record), RQ_RECORD_GOOD);
     ck_assert_int_eq(record.queue_offset, number);
+    bool same = true;
     for (size_t i = 0; i < record.body.n; i++) {
-        ck_assert_int_eq(record.body.p[i], (char)(seed + (unsigned)number + i * 7));
+        same = same && record.body.p[i] == (char)(seed + (unsigned)number + i * 7);
     }
+    ck_assert_msg(same, "body of message %lld", (long long)number);
     *size = record.size;
 }
 

@@ -298,6 +298,7 @@ Suite *get_suite(void)
 {
     Suite *suite = suite_create("get");
     TCase *tc = tcase_create("get");
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, each_place_of_an_offset_has_its_status_and_next_offset);
     tcase_add_test(tc, a_get_stops_at_its_limits_but_returns_one_message_always);
     tcase_add_test(tc, messages_far_behind_count_as_on_disk_with_smaller_limits);
