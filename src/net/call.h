@@ -30,13 +30,13 @@ struct rq_call {
     bool maybe_sent;
 
     /* Private. */
-    struct rq_conn *conn;    /* whose table it is in; not referenced */
-    struct rq_peer *peer;    /* of rq_peer_call */
-    struct rq_out *out;      /* while it waits for a connection: guarded by the peer's lock */
-    struct rq_list node;     /* likewise; then the sweep's and the end's own */
-    int64_t deadline_ms;     /* monotonic */
+    struct rq_conn *conn; /* whose table it is in; not referenced */
+    struct rq_peer *peer; /* of rq_peer_call */
+    struct rq_out *out;   /* while it waits for a connection: guarded by the peer's lock */
+    struct rq_list node;  /* likewise; then the sweep's and the end's own */
+    int64_t deadline_ms;  /* monotonic */
     int32_t opaque;
-    bool patient;            /* RQ_PATIENT */
+    bool patient;                           /* RQ_PATIENT */
     void (*finished)(struct rq_call *call); /* before done, or when taken back; NULL = none */
 };
 

@@ -485,7 +485,8 @@ rmq_status rq_peer_get(struct rq_peers *peers, const char *address, struct rq_pe
                        rmq_error **err)
 {
     if (rq_loop_forked(peers->loop)) {
-        return rq_error_set(err, RMQ_ERR_FORKED, "connection to %s was inherited through fork", address);
+        return rq_error_set(err, RMQ_ERR_FORKED, "connection to %s was inherited through fork",
+                            address);
     }
     struct rq_peer *peer = NULL;
     rq_mutex_lock(&peers->lock);

@@ -24,7 +24,8 @@ struct rq_peer;
 
 struct rq_peers_options {
     /* All on the loop thread, all may be NULL. */
-    void (*on_request)(void *user, struct rq_peer *peer, struct rq_in *in); /* answer with rq_peer_send or rq_conn_send(in->conn) */
+    /* Answer with rq_peer_send or rq_conn_send(in->conn). */
+    void (*on_request)(void *user, struct rq_peer *peer, struct rq_in *in);
     void (*on_connected)(void *user, struct rq_peer *peer);
     void (*on_disconnected)(void *user, struct rq_peer *peer, rmq_status why);
     void *user;
@@ -39,7 +40,7 @@ struct rq_peers_options {
 };
 
 enum rq_call_mode {
-    RQ_WAIT,      /* not connected: wait for the connection, until the deadline or until an attempt that began after the call failed */
+    RQ_WAIT,      /* not connected: wait for the connection, until the deadline or a failed attempt */
     RQ_FAIL_FAST, /* as RQ_WAIT, but fail at once while the last attempt failed and the next is not due */
     RQ_PATIENT    /* wait until the deadline, whatever fails in between */
 };
@@ -57,7 +58,8 @@ void rq_peers_destroy(struct rq_peers *peers);
 rmq_status rq_peer_get(struct rq_peers *peers, const char *address, struct rq_peer **out,
                        rmq_error **err) RMQ_MUST_USE;
 struct rq_peer *rq_peer_retain(struct rq_peer *peer);
-void rq_peer_put(struct rq_peer *peer); /* the connection stays until it is idle; NULL is accepted */
+/* The connection stays until it is idle; NULL is accepted. */
+void rq_peer_put(struct rq_peer *peer);
 
 const char *rq_peer_address(const struct rq_peer *peer); /* as given; immutable */
 bool rq_peer_connected(struct rq_peer *peer);            /* any thread; a hint */

@@ -19,7 +19,7 @@ struct rq_peers {
     struct rq_loop *loop; /* referenced until destroy, held until freed */
     struct rq_peers_options options;
 
-    _Atomic uint32_t refs;     /* atomic: as any count; the creator, each peer, each one-way frame */
+    _Atomic uint32_t refs; /* atomic: as any count; the creator, each peer, each one-way frame */
     _Atomic int32_t async_calls; /* atomic: relaxed; permits taken */
     _Atomic int32_t oneways;     /* atomic: relaxed */
 
@@ -29,7 +29,7 @@ struct rq_peers {
     bool closed;
 
     /* owned by the loop's thread */
-    int open; /* connections whose on_close has not come */
+    int open;              /* connections whose on_close has not come */
     struct rq_gate *ended; /* opened when open is 0 after destroy */
 };
 
@@ -72,9 +72,10 @@ struct rq_peer {
 /* client.c */
 void rq_peer_unref(struct rq_peer *peer);
 void rq_peers_unref(struct rq_peers *peers);
-void rq_peer_kick_locked(struct rq_peer *peer); /* the loop shall look at the peer: connect, deadlines */
+/* The loop shall look at the peer: connect, deadlines. */
+void rq_peer_kick_locked(struct rq_peer *peer);
 
-/* client_call.c; loop */
+/* client_call.c; loop. */
 void rq_peer_flush_locked(struct rq_peer *peer, struct rq_conn *conn, struct rq_list *failed);
 void rq_peer_take_waiting_locked(struct rq_peer *peer, bool patient_too, struct rq_list *list);
 void rq_peer_fail_list(struct rq_list *list, rmq_status st);

@@ -24,8 +24,8 @@
 #include "wire/frame.h"
 #include "wire/header.h"
 
-#define RQ_NET_MAX_FRAME ((size_t)RQ_FRAME_MAX)
-#define RQ_NET_ADDRESS_MAX 64               /* "[v6%scope]:port" and NUL */
+#define RQ_NET_MAX_FRAME   ((size_t)RQ_FRAME_MAX)
+#define RQ_NET_ADDRESS_MAX 64 /* "[v6%scope]:port" and NUL */
 
 struct rq_conn;
 struct rq_frame_ref; /* counted owner of a received frame's bytes */
@@ -45,7 +45,7 @@ struct rq_in {
  * moved along. Each call adds one reference for the caller. NULL when out of memory: nothing changed. */
 struct rq_frame_ref *rq_in_keep(struct rq_in *in);
 struct rq_frame_ref *rq_frame_ref_retain(struct rq_frame_ref *ref); /* returns ref; any thread */
-void rq_frame_ref_release(struct rq_frame_ref *ref);                /* any thread; NULL is accepted */
+void rq_frame_ref_release(struct rq_frame_ref *ref); /* any thread; NULL is accepted */
 
 /* How bytes move: plain sockets, or a filter such as TLS. All on the thread that holds the connection's reader (loop) or writer side. As
  * recvmsg and sendmsg: bytes, 0 at the end of the stream, -1 with errno (EAGAIN: wait for the socket). */
@@ -54,7 +54,8 @@ struct rq_transport {
     ssize_t (*writev)(void *self, int fd, const struct iovec *iov, int n);
     /* Before the first frame; RMQ_ERR_BUSY = call again when the socket is ready (*want_write tells which way). NULL = none. */
     rmq_status (*handshake)(void *self, int fd, bool *want_write);
-    bool (*pending)(void *self); /* decrypted bytes wait although the socket is not readable; NULL = never */
+    /* Decrypted bytes wait although the socket is not readable; NULL = never. */
+    bool (*pending)(void *self);
     void (*destroy)(void *self); /* NULL = nothing */
     bool loop_only;              /* only the loop thread may write; needed with handshake */
 };
@@ -76,12 +77,14 @@ struct rq_conn_options {
     void *owner; /* of whoever made the connection (listener.c, client.c); rq_conn_owner */
     const struct rq_transport *transport; /* NULL = plain socket */
     void *transport_self;
-    size_t max_frame;   /* 0 = RQ_NET_MAX_FRAME */
-    size_t high_water;  /* queued output above which nothing more is read from the peer; 0 = no limit */
-    size_t max_queued;  /* queued output above which rq_conn_send fails with RMQ_ERR_BUSY; 0 = no limit */
+    size_t max_frame; /* 0 = RQ_NET_MAX_FRAME */
+    /* Queued output above which nothing more is read from the peer; 0 = no limit. */
+    size_t high_water;
+    /* Queued output above which rq_conn_send fails with RMQ_ERR_BUSY; 0 = no limit. */
+    size_t max_queued;
     bool overflow_closes; /* above max_queued the connection is closed, too */
-    int64_t idle_ms;    /* no byte in or out for this long closes; 0 = never */
-    int max_timeouts;   /* so many calls timed out with no byte received between them closes; 0 = never */
+    int64_t idle_ms;      /* no byte in or out for this long closes; 0 = never */
+    int max_timeouts; /* so many calls timed out with no byte received between them closes; 0 = never */
 };
 
 /* Takes over a connected, non-blocking socket. On failure the socket stays the caller's. Loop thread. The connection lives until it is
@@ -90,7 +93,7 @@ rmq_status rq_conn_create(struct rq_loop *loop, int fd, const struct rq_conn_opt
                           struct rq_conn **out, rmq_error **err) RMQ_MUST_USE;
 
 struct rq_conn *rq_conn_retain(struct rq_conn *conn); /* returns conn; any thread */
-void rq_conn_release(struct rq_conn *conn);           /* any thread; NULL is accepted; closes nothing */
+void rq_conn_release(struct rq_conn *conn); /* any thread; NULL is accepted; closes nothing */
 
 /* Queues a frame, or writes it at once. Takes the frame in any case, also on failure (then its done and releases are called).
  * RMQ_ERR_DISCONNECTED after the end, RMQ_ERR_BUSY above max_queued, RMQ_ERR_FORKED. Any thread that holds a reference. */
@@ -102,16 +105,19 @@ void rq_conn_close(struct rq_conn *conn, rmq_status why);
 
 bool rq_conn_is_open(struct rq_conn *conn); /* any thread; a hint */
 struct rq_loop *rq_conn_loop(struct rq_conn *conn);
-void *rq_conn_user(struct rq_conn *conn);                  /* loop thread, or before the connection is shared */
-void rq_conn_set_user(struct rq_conn *conn, void *user);   /* the same */
-void *rq_conn_owner(struct rq_conn *conn);                 /* immutable */
-const char *rq_conn_remote(const struct rq_conn *conn);    /* "10.0.0.1:4711", "[::1]:4711"; immutable, any thread */
+void *rq_conn_user(struct rq_conn *conn); /* loop thread, or before the connection is shared */
+void rq_conn_set_user(struct rq_conn *conn, void *user); /* the same */
+void *rq_conn_owner(struct rq_conn *conn);               /* immutable */
+/* "10.0.0.1:4711", "[::1]:4711"; immutable, any thread. */
+const char *rq_conn_remote(const struct rq_conn *conn);
 const char *rq_conn_local(const struct rq_conn *conn);
-const struct sockaddr *rq_conn_remote_addr(const struct rq_conn *conn); /* for born hosts; immutable */
-void rq_conn_set_remote_addr(struct rq_conn *conn, const struct sockaddr *addr, socklen_t n); /* on_first_bytes only */
+/* For born hosts; immutable. */
+const struct sockaddr *rq_conn_remote_addr(const struct rq_conn *conn);
+/* on_first_bytes only. */
+void rq_conn_set_remote_addr(struct rq_conn *conn, const struct sockaddr *addr, socklen_t n);
 const struct sockaddr *rq_conn_local_addr(const struct rq_conn *conn);
-size_t rq_conn_queued(struct rq_conn *conn);               /* bytes of output not yet written; any thread */
-int64_t rq_conn_last_read_ms(const struct rq_conn *conn);  /* monotonic; loop thread */
+size_t rq_conn_queued(struct rq_conn *conn); /* bytes of output not yet written; any thread */
+int64_t rq_conn_last_read_ms(const struct rq_conn *conn); /* monotonic; loop thread */
 
 /* "1.2.3.4:5" or "[::1]:5" of an address; out has RQ_NET_ADDRESS_MAX bytes. */
 void rq_sockaddr_text(const struct sockaddr *addr, char *out);

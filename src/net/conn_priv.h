@@ -39,10 +39,7 @@ struct rq_calls {
 };
 
 /* State of a connection; a negative value is the rmq_status that it is being closed with. */
-enum {
-    CONN_OPEN = 0,
-    CONN_CLOSED = 1
-};
+enum { CONN_OPEN = 0, CONN_CLOSED = 1 };
 
 struct rq_conn {
     /* immutable after create */
@@ -56,12 +53,12 @@ struct rq_conn {
     char remote[RQ_NET_ADDRESS_MAX];
     char local[RQ_NET_ADDRESS_MAX];
 
-    _Atomic uint32_t refs;     /* atomic: as any count; the open connection holds one */
-    _Atomic int state;         /* atomic: see above; acq_rel */
-    _Atomic int timeouts;      /* atomic: relaxed; calls timed out since the last byte came */
+    _Atomic uint32_t refs;        /* atomic: as any count; the open connection holds one */
+    _Atomic int state;            /* atomic: see above; acq_rel */
+    _Atomic int timeouts;         /* atomic: relaxed; calls timed out since the last byte came */
     _Atomic int64_t last_read_ms; /* atomic: relaxed; written by the loop */
-    _Atomic uint32_t written;  /* atomic: relaxed; set by writers, cleared by the idle check */
-    _Atomic size_t queued;     /* atomic: relaxed; bytes in outbox and pending */
+    _Atomic uint32_t written;     /* atomic: relaxed; set by writers, cleared by the idle check */
+    _Atomic size_t queued;        /* atomic: relaxed; bytes in outbox and pending */
 
     /* The write side. Whoever holds writer may touch pending and the socket's output. */
     struct rq_mpsc outbox;
@@ -69,10 +66,11 @@ struct rq_conn {
     /* owned by the holder of writer */
     struct rq_out *pending; /* taken from the outbox, oldest first, chained by node */
     struct rq_out *pending_last;
-    size_t pending_done; /* bytes of the first that are written already */
+    size_t pending_done;       /* bytes of the first that are written already */
     _Atomic bool flush_posted; /* atomic: flush_task is in the loop's list */
     struct rq_task flush_task;
-    struct rq_task resume_task; /* posted by the holder of writer, who gives it to the loop with it */
+    /* Posted by the holder of writer, who gives it to the loop with it. */
+    struct rq_task resume_task;
     struct rq_task close_task;
 
     struct rq_calls calls;
@@ -87,8 +85,8 @@ struct rq_conn {
     size_t need;                  /* its size, 0 while not known */
     bool first_bytes_done;
     bool handshake_done;
-    bool reading;   /* read_event is added */
-    bool blocked;   /* the loop holds writer and waits for the socket to take more */
+    bool reading; /* read_event is added */
+    bool blocked; /* the loop holds writer and waits for the socket to take more */
     struct rq_flush flush;
     struct rq_timer idle_timer;
     int64_t last_write_ms;
@@ -109,15 +107,16 @@ void rq_conn_flush_soon(struct rq_conn *conn); /* loop */
 void rq_conn_flush_task(struct rq_task *task);
 void rq_conn_resume_task(struct rq_task *task);
 bool rq_conn_try_writer(struct rq_conn *conn);
-void rq_conn_write_last(struct rq_conn *conn);    /* holder, on the loop: one try before the end */
-void rq_conn_drop_output(struct rq_conn *conn);   /* holder: frees pending and outbox; unsent calls are marked */
-void rq_conn_drop_outbox(struct rq_conn *conn);   /* anyone, after CONN_CLOSED */
+void rq_conn_write_last(struct rq_conn *conn); /* holder, on the loop: one try before the end */
+/* Holder: frees pending and outbox; unsent calls are marked. */
+void rq_conn_drop_output(struct rq_conn *conn);
+void rq_conn_drop_outbox(struct rq_conn *conn); /* anyone, after CONN_CLOSED */
 
 /* call.c */
 void rq_calls_init(struct rq_calls *calls);
 void rq_calls_free(struct rq_calls *calls);
 void rq_calls_answer(struct rq_conn *conn, struct rq_in *in);
-void rq_calls_close(struct rq_conn *conn);                   /* loop: no call can be added any more */
+void rq_calls_close(struct rq_conn *conn); /* loop: no call can be added any more */
 void rq_calls_mark_unsent(struct rq_conn *conn, int32_t opaque);
 void rq_calls_complete_all(struct rq_conn *conn, rmq_status st); /* loop, after close */
 

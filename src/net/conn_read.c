@@ -137,7 +137,8 @@ static bool grow_partial(struct rq_conn *conn, size_t want)
 
 static bool no_memory(struct rq_conn *conn)
 {
-    RQ_LOG(ERROR, "connection closed: out of memory", "peer=%s frame=%zu", conn->remote, conn->need);
+    RQ_LOG(ERROR, "connection closed: out of memory", "peer=%s frame=%zu", conn->remote,
+           conn->need);
     rq_conn_close(conn, RMQ_ERR_NOMEM);
     return false;
 }

@@ -13,9 +13,10 @@
 #include "base/mem.h"
 #include "net/conn_priv.h"
 
-#define WRITE_IOVECS  128 /* of one system call; below IOV_MAX */
-#define CALLER_ROUNDS 4   /* system calls that a caller's thread makes before the loop goes on for it */
-#define LOOP_ROUNDS   16  /* that the loop makes before others get their turn */
+#define WRITE_IOVECS 128 /* of one system call; below IOV_MAX */
+#define CALLER_ROUNDS                                                                              \
+    4 /* system calls that a caller's thread makes before the loop goes on for it */
+#define LOOP_ROUNDS 16 /* that the loop makes before others get their turn */
 
 static ssize_t plain_read(void *self, int fd, const struct iovec *iov, int n)
 {

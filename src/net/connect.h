@@ -33,6 +33,7 @@ struct rq_connect {
 /* done is called once, never within this call. false: out of memory. Zeroed before the first use. */
 bool rq_connect_start(struct rq_connect *attempt, struct rq_loop *loop, const char *host,
                       uint16_t port, int64_t timeout_ms, rq_connect_done *done, void *user);
-void rq_connect_cancel(struct rq_connect *attempt); /* done is not called; harmless when not running */
+/* done is not called; harmless when not running. */
+void rq_connect_cancel(struct rq_connect *attempt);
 
 #endif

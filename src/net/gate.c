@@ -14,11 +14,7 @@
 
 #include "base/time.h"
 
-enum {
-    SHUT = 0,
-    SLEEPER = 1,
-    OPEN = 2
-};
+enum { SHUT = 0, SLEEPER = 1, OPEN = 2 };
 
 void rq_gate_open(struct rq_gate *gate)
 {

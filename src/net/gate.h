@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 struct rq_gate {
-    _Atomic uint32_t state; /* atomic: 0 shut, 1 shut with a sleeper, 2 open; release by the opener, acquire by the sleeper */
+    /* atomic: 0 shut, 1 shut with a sleeper, 2 open; release by the opener, acquire by the sleeper. */
+    _Atomic uint32_t state;
 };
 
 static inline void rq_gate_init(struct rq_gate *gate)

@@ -125,8 +125,7 @@ static void welcome(struct server_loop *home, int fd)
                                            .overflow_closes = true,
                                            .idle_ms = options->idle_ms};
     if (options->transport) {
-        conn_options.transport =
-            options->transport(options->user, &conn_options.transport_self);
+        conn_options.transport = options->transport(options->user, &conn_options.transport_self);
     }
     entry->home = home;
     if (rq_conn_create(home->loop, fd, &conn_options, &entry->conn, NULL) != RMQ_OK) {
@@ -327,9 +326,8 @@ static struct rq_server *make_server(const struct rq_server_options *options)
     }
     server->options = *options;
     default_options(&server->options);
-    server->ops = (struct rq_conn_ops){.on_request = on_request,
-                                       .on_close = on_close,
-                                       .on_first_bytes = options->on_first_bytes};
+    server->ops = (struct rq_conn_ops){
+        .on_request = on_request, .on_close = on_close, .on_first_bytes = options->on_first_bytes};
     server->fd = -1;
     server->loops = loops;
     atomic_init(&server->connections, 0);
@@ -346,8 +344,7 @@ static void start_accepting(void *arg)
 {
     struct rq_server *server = arg;
     struct rq_loop *loop = server->loops[0].loop;
-    server->event =
-        event_new(loop->base, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
+    server->event = event_new(loop->base, server->fd, EV_READ | EV_PERSIST, on_acceptable, server);
     if (server->event && event_add(server->event, NULL) != 0) {
         event_free(server->event);
         server->event = NULL;
@@ -422,7 +419,8 @@ static void walk_loop(void *arg)
     }
 }
 
-void rq_server_each(struct rq_server *server, void (*fn)(struct rq_conn *conn, void *arg), void *arg)
+void rq_server_each(struct rq_server *server, void (*fn)(struct rq_conn *conn, void *arg),
+                    void *arg)
 {
     for (int i = 0; i < server->options.loop_count; i++) {
         struct walk walk = {.home = &server->loops[i], .fn = fn, .arg = arg};

@@ -20,22 +20,24 @@ struct rq_server;
 struct rq_server_options {
     struct rq_loop *const *loops; /* at least one; the first accepts. Referenced until destroy */
     int loop_count;
-    const char *address; /* NULL = all of IPv4 and IPv6; else a numeric address or a name of this machine */
-    uint16_t port;       /* 0 = any free one */
+    /* NULL = all of IPv4 and IPv6; else a numeric address or a name of this machine. */
+    const char *address;
+    uint16_t port; /* 0 = any free one */
 
     /* All on the connection's loop thread. user is the server's; the connection's own is rq_conn_user, NULL at first. */
     void (*on_request)(void *user, struct rq_conn *conn, struct rq_in *in);
-    void (*on_open)(void *user, struct rq_conn *conn);                  /* may be NULL */
-    void (*on_close)(void *user, struct rq_conn *conn, rmq_status why); /* may be NULL; exactly once per on_open */
+    void (*on_open)(void *user, struct rq_conn *conn); /* may be NULL */
+    /* May be NULL; exactly once per on_open. */
+    void (*on_close)(void *user, struct rq_conn *conn, rmq_status why);
     void *user;
     /* Seams; may be NULL. on_first_bytes as in rq_conn_ops; transport gives *self for a new connection. */
     rmq_status (*on_first_bytes)(struct rq_conn *conn, struct rq_slice bytes, size_t *used);
     const struct rq_transport *(*transport)(void *user, void **self);
 
-    size_t max_frame;        /* 0 = RQ_NET_MAX_FRAME */
-    size_t high_water;       /* 0 = 8 MiB: stop reading from a client that does not take its answers */
-    size_t max_queued;       /* 0 = 256 MiB: answers above it are dropped with the connection */
-    int64_t idle_ms;         /* 0 = 120000, negative = never */
+    size_t max_frame;  /* 0 = RQ_NET_MAX_FRAME */
+    size_t high_water; /* 0 = 8 MiB: stop reading from a client that does not take its answers */
+    size_t max_queued; /* 0 = 256 MiB: answers above it are dropped with the connection */
+    int64_t idle_ms;   /* 0 = 120000, negative = never */
     int32_t max_connections; /* 0 = 65535; more are closed at once */
 };
 
@@ -49,7 +51,8 @@ int rq_server_connections(struct rq_server *server);     /* any thread; a hint *
 void rq_server_stop_accepting(struct rq_server *server);
 
 /* Calls fn for each connection, on its loop, and waits. Not on a loop thread. */
-void rq_server_each(struct rq_server *server, void (*fn)(struct rq_conn *conn, void *arg), void *arg);
+void rq_server_each(struct rq_server *server, void (*fn)(struct rq_conn *conn, void *arg),
+                    void *arg);
 
 /* Closes everything; when it returns no callback runs or will run. Not on a loop thread. NULL is accepted. */
 void rq_server_destroy(struct rq_server *server);

@@ -304,7 +304,7 @@ static void stop_loop(struct rq_loop *loop)
 /* ---- the loop of the process ---- */
 
 /* A lock that a fork cannot leave locked for ever: its value is the pid of the process whose thread holds it. Held for microseconds. */
-static _Atomic pid_t shared_lock; /* atomic: acquire on lock, release on unlock */
+static _Atomic pid_t shared_lock;   /* atomic: acquire on lock, release on unlock */
 static struct rq_loop *shared_loop; /* guarded by shared_lock */
 
 static void lock_shared(void)

@@ -37,7 +37,7 @@ struct rq_timer {
     void (*fire)(struct rq_timer *timer);
 };
 
-/* name: at most 15 characters. The creator holds one reference. */
+/* Name: at most 15 characters. The creator holds one reference. */
 rmq_status rq_loop_create(const char *name, struct rq_loop **out, rmq_error **err) RMQ_MUST_USE;
 
 /* The loop of the process, made at first need. Each get needs a put. A forked child gets a loop of its own. Any thread. */
@@ -49,8 +49,9 @@ void rq_loop_retain(struct rq_loop *loop);
  * it does not wait: the thread ends by itself after the current turn. NULL is accepted. */
 void rq_loop_put(struct rq_loop *loop);
 
-bool rq_loop_in(const struct rq_loop *loop);     /* is this the loop's thread? */
-bool rq_loop_forked(const struct rq_loop *loop); /* true in a child of the process that made it; no system call */
+bool rq_loop_in(const struct rq_loop *loop); /* is this the loop's thread? */
+/* True in a child of the process that made it; no system call. */
+bool rq_loop_forked(const struct rq_loop *loop);
 
 /* Runs the task on the loop thread, in the order of posting; never within this call, even on the loop thread. False only in a forked
  * child, where the task will never run. Any thread that holds a reference to the loop. */
@@ -63,7 +64,8 @@ bool rq_loop_run(struct rq_loop *loop, void (*fn)(void *arg), void *arg);
 int64_t rq_loop_now(struct rq_loop *loop);
 
 void rq_timer_init(struct rq_timer *timer, void (*fire)(struct rq_timer *timer));
-void rq_timer_start(struct rq_loop *loop, struct rq_timer *timer, int64_t after_ms); /* restarts when running */
+/* Restarts when running. */
+void rq_timer_start(struct rq_loop *loop, struct rq_timer *timer, int64_t after_ms);
 void rq_timer_start_at(struct rq_loop *loop, struct rq_timer *timer, int64_t due_ms);
 void rq_timer_stop(struct rq_timer *timer); /* harmless when not running */
 bool rq_timer_running(const struct rq_timer *timer);

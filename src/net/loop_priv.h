@@ -28,21 +28,23 @@ struct rq_loop {
     struct rq_thread thread;
 
     struct rq_mpsc tasks;
-    _Atomic uint32_t sleeping; /* atomic: acq_rel exchanges pair a push with the check before sleeping */
-    _Atomic uint32_t refs;     /* atomic: as any count; of the shared loop: falls to 0 under its lock only */
-    _Atomic uint32_t holds;    /* atomic: as any count; the struct's memory, which outlives the thread */
-    _Atomic bool stop;         /* atomic: relaxed, followed by a post */
+    /* atomic: acq_rel exchanges pair a push with the check before sleeping. */
+    _Atomic uint32_t sleeping;
+    /* atomic: as any count; of the shared loop: falls to 0 under its lock only. */
+    _Atomic uint32_t refs;
+    _Atomic uint32_t holds; /* atomic: as any count; the struct's memory, not the thread */
+    _Atomic bool stop;      /* atomic: relaxed, followed by a post */
     struct rq_task stop_task;
 
     /* owned by the loop's thread */
     struct rq_timer *timers;
     int64_t armed_ms; /* due time that tick_event is set to, or RQ_FOREVER */
     int64_t now_ms;
-    int busy;             /* things that need further turns before the loop may end */
-    struct rq_list flush; /* struct rq_flush: to be called at the end of the turn */
-    char *scratch;        /* RQ_LOOP_SCRATCH bytes that all connections read into */
+    int busy;              /* things that need further turns before the loop may end */
+    struct rq_list flush;  /* struct rq_flush: to be called at the end of the turn */
+    char *scratch;         /* RQ_LOOP_SCRATCH bytes that all connections read into */
     struct rq_frame frame; /* the frame being handled */
-    bool self_destroy;    /* last reference dropped on the loop thread */
+    bool self_destroy;     /* last reference dropped on the loop thread */
 };
 
 /* Something to do once at the end of the turn. */

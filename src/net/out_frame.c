@@ -31,8 +31,7 @@ static bool grow_pieces(struct rq_out *out)
 {
     uint32_t cap = out->piece_cap * 4;
     bool is_inline = out->pieces == out->inline_pieces;
-    struct rq_out_piece *pieces =
-        rq_realloc(is_inline ? NULL : out->pieces, cap * sizeof *pieces);
+    struct rq_out_piece *pieces = rq_realloc(is_inline ? NULL : out->pieces, cap * sizeof *pieces);
     if (!pieces) {
         return false;
     }

@@ -24,13 +24,14 @@
 struct rq_out_piece {
     const char *p;
     size_t n;
-    void (*release)(void *user); /* may be NULL; called once, on any thread, without a lock of ours; must not block */
+    /* May be NULL; called once, on any thread, without a lock of ours; must not block. */
+    void (*release)(void *user);
     void *user;
 };
 
 struct rq_out {
     struct rq_mpsc_node node; /* owned by the connection after sending */
-    struct rq_buf head;       /* the maker writes prefix, header and copied body here (rq_frame_encode) */
+    struct rq_buf head; /* the maker writes prefix, header and copied body here (rq_frame_encode) */
     struct rq_out_piece inline_pieces[RQ_OUT_INLINE_PIECES];
     struct rq_out_piece *pieces; /* inline_pieces, or memory of its own when there are more */
     uint32_t piece_count;
@@ -38,7 +39,8 @@ struct rq_out {
     size_t body_bytes; /* in pieces */
     int32_t opaque;    /* of a call, set by rq_call_start */
     bool is_call;
-    void (*done)(void *user); /* may be NULL: called once when the frame was written or dropped, as piece release */
+    /* May be NULL: called once when the frame was written or dropped, as piece release. */
+    void (*done)(void *user);
     void *done_user;
     void (*permit)(void *user); /* private: returns a one-way permit */
     void *permit_user;

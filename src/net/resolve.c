@@ -92,9 +92,8 @@ bool rq_address_literal(const char *host, uint16_t port, union rq_sockaddr *out)
         return false;
     }
     /* getaddrinfo reads the scope, too, and does not look anything up with AI_NUMERICHOST. */
-    const struct addrinfo hints = {.ai_family = AF_INET6,
-                                   .ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICHOST};
+    const struct addrinfo hints = {
+        .ai_family = AF_INET6, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
     struct addrinfo *list = NULL;
     if (getaddrinfo(host, NULL, &hints, &list) != 0 || !list) {
         return false;
@@ -217,9 +216,8 @@ static bool open_base(struct rq_resolve *resolve)
 
 static void ask(struct rq_resolve *resolve)
 {
-    const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC,
-                                          .ai_socktype = SOCK_STREAM,
-                                          .ai_protocol = IPPROTO_TCP};
+    const struct evutil_addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
     struct evdns_getaddrinfo_request *request =
         evdns_getaddrinfo(resolve->base, resolve->host, NULL, &hints, on_answer, resolve);
     if (!resolve->answered) {

@@ -18,7 +18,7 @@
 #include "net/loop.h"
 
 #define RQ_RESOLVE_MAX 16 /* addresses of a name that are looked at */
-#define RQ_HOST_MAX 256
+#define RQ_HOST_MAX    256
 
 union rq_sockaddr {
     struct sockaddr any;
@@ -29,7 +29,7 @@ union rq_sockaddr {
 /* Splits "host:port" and "[v6]:port"; host has RQ_HOST_MAX bytes. RMQ_ERR_INVALID with the text in err. */
 rmq_status rq_address_split(const char *address, char *host, uint16_t *port, rmq_error **err);
 
-/* true when host is an IPv4 or IPv6 literal (with %scope). */
+/* True when host is an IPv4 or IPv6 literal (with %scope). */
 bool rq_address_literal(const char *host, uint16_t port, union rq_sockaddr *out);
 
 struct rq_resolve; /* a look-up in flight */

@@ -44,7 +44,8 @@ static int64_t cpu_us(void)
 
 static void answer_send(struct rq_conn *conn, struct rq_in *in)
 {
-    struct rq_hdr_send_response fields = {.msg_id = rq_slice_str("7F00000100002A9F00000000000003E8"),
+    struct rq_hdr_send_response fields = {.msg_id =
+                                              rq_slice_str("7F00000100002A9F00000000000003E8"),
                                           .queue_id = 1,
                                           .queue_offset = 42};
     struct rq_out *out = rq_out_create(0);
@@ -111,14 +112,15 @@ static void serve(int port_pipe, int end_pipe, int cpu_pipe)
 
 static struct rq_out *make_send(void)
 {
-    struct rq_hdr_send fields = {.producer_group = rq_slice_str("bench_producer"),
-                                 .topic = rq_slice_str("BenchTopic"),
-                                 .default_topic = rq_slice_str("TBW102"),
-                                 .default_topic_queue_nums = 4,
-                                 .queue_id = 1,
-                                 .born_timestamp = 1700000000000,
-                                 .properties = rq_slice_str(
-                                     "UNIQ_KEY\0017F0000010000123456780000000003E8\002WAIT\001true\002")};
+    struct rq_hdr_send fields = {
+        .producer_group = rq_slice_str("bench_producer"),
+        .topic = rq_slice_str("BenchTopic"),
+        .default_topic = rq_slice_str("TBW102"),
+        .default_topic_queue_nums = 4,
+        .queue_id = 1,
+        .born_timestamp = 1700000000000,
+        .properties =
+            rq_slice_str("UNIQ_KEY\0017F0000010000123456780000000003E8\002WAIT\001true\002")};
     struct rq_out *out = rq_out_create(1024 + body_bytes);
     struct rq_frame_spec spec =
         rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
@@ -184,7 +186,8 @@ static int64_t low_water;
 static void async_done(struct rq_call *call, rmq_status st, struct rq_in *in)
 {
     struct rq_hdr_send_response fields;
-    if (st != RMQ_OK || rq_fields_decode(&rq_tab_send_response, in->header, &fields, NULL) != RMQ_OK) {
+    if (st != RMQ_OK ||
+        rq_fields_decode(&rq_tab_send_response, in->header, &fields, NULL) != RMQ_OK) {
         die("async", st);
     }
     free(call);
@@ -284,9 +287,10 @@ static int64_t server_cpu(int end_pipe, int cpu_pipe)
 
 static int default_width(const char *mode)
 {
-    return strcmp(mode, "async") == 0 ? 1000 : strcmp(mode, "sync") == 0 ? 16
-           : strcmp(mode, "consume") == 0                                ? 8
-                                                                         : 1;
+    return strcmp(mode, "async") == 0     ? 1000
+           : strcmp(mode, "sync") == 0    ? 16
+           : strcmp(mode, "consume") == 0 ? 8
+                                          : 1;
 }
 
 int main(int argc, char **argv)

@@ -70,7 +70,8 @@ static void async_done(struct rq_call *call, rmq_status st, struct rq_in *in)
     atomic_fetch_add(&ended, 1);
 }
 
-static struct async_call *start_calls(int count, int code, int64_t timeout_ms, int *index, int window)
+static struct async_call *start_calls(int count, int code, int64_t timeout_ms, int *index,
+                                      int window)
 {
     struct async_call *calls = calloc((size_t)count, sizeof *calls);
     atomic_store(&ended, 0);

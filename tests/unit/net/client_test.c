@@ -36,8 +36,8 @@ START_TEST(a_name_with_two_addresses_is_tried_through)
     struct rq_peer *peer = NULL;
     struct rq_reply reply = {0};
     ck_assert_int_eq(rq_peer_get(world.peers, address, &peer, NULL), RMQ_OK);
-    ck_assert_int_eq(rq_peer_call_reply(peer, world_request(CODE_ECHO, "x", 1), rq_deadline_ms(5000),
-                                        RQ_WAIT, &reply),
+    ck_assert_int_eq(rq_peer_call_reply(peer, world_request(CODE_ECHO, "x", 1),
+                                        rq_deadline_ms(5000), RQ_WAIT, &reply),
                      RMQ_OK);
     rq_reply_free(&reply);
     rq_peer_put(peer);
@@ -122,8 +122,8 @@ START_TEST(a_refused_connection_fails_calls_by_their_mode)
                      RMQ_ERR_CONNECT);
     ck_assert_int_lt(rq_mono_ms() - begin, 3000);
     begin = rq_mono_ms();
-    ck_assert_int_eq(rq_peer_call_reply(peer, world_request(CODE_ECHO, "x", 1),
-                                        rq_deadline_ms(300), RQ_PATIENT, &reply),
+    ck_assert_int_eq(rq_peer_call_reply(peer, world_request(CODE_ECHO, "x", 1), rq_deadline_ms(300),
+                                        RQ_PATIENT, &reply),
                      RMQ_ERR_TIMEOUT);
     ck_assert_int_ge(rq_mono_ms() - begin, 299);
     ck_assert_int_eq(rq_peer_send(peer, world_request(CODE_COUNT, "x", 1)), RMQ_ERR_DISCONNECTED);
@@ -216,8 +216,8 @@ START_TEST(one_way_frames_arrive_and_are_bounded)
     world_start(&world, &options);
     int sent = 0;
     while (sent < 1000) {
-        rmq_status st = rq_peer_oneway(world.peer, world_request(CODE_COUNT, "x", 1),
-                                       rq_deadline_ms(5000));
+        rmq_status st =
+            rq_peer_oneway(world.peer, world_request(CODE_COUNT, "x", 1), rq_deadline_ms(5000));
         ck_assert(st == RMQ_OK || st == RMQ_ERR_BUSY);
         sent += st == RMQ_OK;
     }

@@ -172,7 +172,8 @@ START_TEST(a_client_that_takes_no_answers_is_not_listened_to)
     write_all(fd, frame, n);
     wait_for(&world.requests, 1);
     char prefix[4];
-    ck_assert(read_all(fd, prefix, 4)); /* the first answer has begun to come, and no more of it is read now */
+    ck_assert(read_all(fd, prefix,
+                       4)); /* the first answer has begun to come, and no more of it is read now */
     for (int i = 1; i < ASKED; i++) {
         write_all(fd, frame, n);
         /* A round trip of the other client makes the server look at all its sockets once. */
@@ -355,7 +356,7 @@ START_TEST(addresses_are_split_and_printed)
     ck_assert_int_eq(port, 10911);
     ck_assert_int_eq(rq_address_split("[fe80::1%lo]:9876", host, &port, NULL), RMQ_OK);
     ck_assert_str_eq(host, "fe80::1%lo");
-    const char *bad[] = {"",    ":1",   "a",      "a:",   "a:0",    "a:65536",
+    const char *bad[] = {"",    ":1",    "a",      "a:",   "a:0",   "a:65536",
                          "a:b", "::1:5", "[::1]5", "[::1", "[]:12", "a:1 "};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         rmq_error *err = NULL;

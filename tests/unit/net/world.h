@@ -15,12 +15,12 @@
 #include "net/listener.h"
 
 enum {
-    CODE_ECHO = 1,    /* answer with the same body */
-    CODE_SILENCE = 2, /* no answer */
-    CODE_CUT = 3,     /* the connection is closed */
-    CODE_COUNT = 4,   /* counted in oneways, not answered */
+    CODE_ECHO = 1,     /* answer with the same body */
+    CODE_SILENCE = 2,  /* no answer */
+    CODE_CUT = 3,      /* the connection is closed */
+    CODE_COUNT = 4,    /* counted in oneways, not answered */
     CODE_CALLBACK = 5, /* the server calls the client (CODE_ECHO) and answers when it has */
-    CODE_BIG = 6      /* answer with as many bytes as the body says (decimal), by reference */
+    CODE_BIG = 6       /* answer with as many bytes as the body says (decimal), by reference */
 };
 
 struct world {
@@ -47,7 +47,8 @@ struct world_options {
     struct rq_peers_options peers;
 };
 
-void world_start(struct world *world, const struct world_options *options); /* options may be NULL */
+void world_start(struct world *world,
+                 const struct world_options *options); /* options may be NULL */
 void world_stop(struct world *world);
 void world_start_server(struct world *world, const struct world_options *options, uint16_t port);
 void world_stop_server(struct world *world);
