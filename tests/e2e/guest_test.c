@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The client as a guest of a process: few threads, all named; nothing left after destroy, whatever the order and the moment; inert after
+ * fork; a host name that cannot be resolved is an ordinary error.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define CLIENTS 20
+
+static int slow_build(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 10;
+#else
+    return getenv("TL_SLACK") != NULL ? 10 : 1;
+#endif
+}
+
+/* Sanitizers have a thread of their own. */
+static int own_threads(void)
+{
+    static int at_start;
+    if (at_start == 0) {
+        at_start = tl_usage_of(0).threads;
+    }
+    return tl_usage_of(0).threads - at_start + 1;
+}
+
+static rmq_consumer *one_worker_consumer(const struct tl_cluster *cluster, int number, rmq_listener_fn listener,
+                                         void *user)
+{
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    char group[100];
+    snprintf(group, sizeof group, "%s-%d", cluster->group, number);
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = group;
+    options.namesrv_addr = cluster->namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.consume_thread_nums = 1;
+    options.listener = listener;
+    options.listener_user = user;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static void one_producer_has_at_most_three_threads(void)
+{
+    struct tl_cluster cluster;
+    own_threads();
+    tl_cluster_start(&cluster, 4);
+    int before = own_threads();
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 20);
+    TL_CHECK(own_threads() - before <= 3);
+    rmq_producer_destroy(producer);
+    TL_EQUAL(own_threads(), before);
+    tl_cluster_stop(&cluster);
+    TL_EQUAL(own_threads(), 1);
+}
+
+static void twenty_producers_and_consumers_share_their_threads(void)
+{
+    static struct tl_seen seen[CLIENTS];
+    struct tl_cluster cluster;
+    rmq_producer *producers[CLIENTS];
+    rmq_consumer *consumers[CLIENTS];
+    char names[4000];
+    tl_cluster_start(&cluster, 4);
+    int before = own_threads();
+    for (int i = 0; i < CLIENTS; i++) {
+        producers[i] = tl_producer(&cluster);
+        consumers[i] = one_worker_consumer(&cluster, i, tl_seen_listener, &seen[i]);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        tl_send(&cluster, producers[i], "m", i, 1);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        tl_seen_wait(&seen[i], CLIENTS, 15000);
+    }
+    int added = own_threads() - before;
+    tl_thread_names(0, names, sizeof names);
+    if (added > CLIENTS + 8) {
+        tl_fail(__FILE__, __LINE__, "%d threads for %d clients: %s", added, 2 * CLIENTS, names);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        rmq_producer_destroy(producers[i]);
+        rmq_consumer_destroy(consumers[i]);
+    }
+    TL_EQUAL(own_threads(), before);
+    tl_cluster_stop(&cluster);
+}
+
+static rmq_consume_result slow_listener(const rmq_message_view *const *messages, size_t count,
+                                        rmq_consume_context *context, void *user)
+{
+    (void)context;
+    (void)count;
+    atomic_fetch_add((atomic_int *)user, 1);
+    usleep(1000);
+    return rmq_message_view_queue_id(messages[0]) >= 0 ? RMQ_CONSUME_SUCCESS : RMQ_RECONSUME_LATER;
+}
+
+static void *keep_sending(void *user)
+{
+    struct tl_cluster *cluster = user;
+    rmq_producer *producer = tl_producer(cluster);
+    for (int i = 0; i < 3000; i++) {
+        tl_send(cluster, producer, "m", i, 1);
+    }
+    rmq_producer_destroy(producer);
+    return NULL;
+}
+
+static void rounds_of_start_and_stop_leave_nothing(void)
+{
+    static atomic_int calls;
+    struct tl_cluster cluster;
+    struct tl_usage before = {0};
+    pthread_t sender;
+    rmq_error *err = NULL;
+    int rounds = 60 / slow_build() + 4;
+    tl_cluster_start(&cluster, 4);
+    rmq_producer *keeper = tl_producer(&cluster); /* so that the shared threads stay between the rounds */
+    tl_send(&cluster, keeper, "m", 0, 1);
+    TL_EQUAL(pthread_create(&sender, NULL, keep_sending, &cluster), 0);
+    for (int i = 0; i < rounds; i++) {
+        rmq_consumer *consumer = one_worker_consumer(&cluster, 0, slow_listener, &calls);
+        usleep((useconds_t)(i % 10) * 5000);
+        TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
+        int at_shutdown = atomic_load(&calls);
+        TL_OK(rmq_consumer_shutdown(consumer, 0, &err)); /* twice is harmless */
+        rmq_consumer_destroy(consumer);
+        TL_EQUAL(atomic_load(&calls), at_shutdown); /* no listener after shutdown */
+        if (i == 3) {
+            before = tl_usage_of(0);
+        }
+    }
+    struct tl_usage after = tl_usage_of(0);
+    pthread_join(sender, NULL);
+    TL_CHECK(after.threads <= before.threads);
+    TL_CHECK(after.descriptors <= before.descriptors);
+    rmq_producer_destroy(keeper);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_consumer_that_never_started_can_be_destroyed(void)
+{
+    struct tl_cluster cluster;
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster.group;
+    options.namesrv_addr = cluster.namesrv;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_EQUAL(rmq_consumer_start(consumer, NULL), RMQ_ERR_STATE); /* no subscription */
+    rmq_consumer_destroy(consumer);
+    rmq_consumer_destroy(NULL);
+    rmq_producer_destroy(NULL);
+    tl_cluster_stop(&cluster);
+}
+
+struct inner {
+    rmq_consumer *consumer;
+    atomic_int shut_down;
+};
+
+static rmq_consume_result shutting_listener(const rmq_message_view *const *messages, size_t count,
+                                            rmq_consume_context *context, void *user)
+{
+    struct inner *inner = user;
+    (void)messages;
+    (void)count;
+    (void)context;
+    rmq_consumer_shutdown(inner->consumer, 2000, NULL);
+    atomic_store(&inner->shut_down, 1);
+    return RMQ_CONSUME_SUCCESS;
+}
+
+static bool is_shut_down(void *arg)
+{
+    return atomic_load(&((struct inner *)arg)->shut_down) != 0;
+}
+
+static void shutdown_inside_the_listener_does_not_hang(void)
+{
+    static struct inner inner;
+    struct tl_cluster cluster;
+    rmq_consumer_options options;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster.group;
+    options.namesrv_addr = cluster.namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.listener = shutting_listener;
+    options.listener_user = &inner;
+    TL_OK(rmq_consumer_create(&options, &inner.consumer, &err));
+    TL_OK(rmq_consumer_subscribe(inner.consumer, cluster.topic, "*", &err));
+    TL_OK(rmq_consumer_start(inner.consumer, &err));
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 1);
+    TL_CHECK(tl_wait(is_shut_down, &inner, 10000));
+    rmq_consumer_destroy(inner.consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+struct late {
+    atomic_int completed;
+    atomic_int after_shutdown;
+    atomic_int is_down;
+};
+
+static void count_completion(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    struct late *late = user;
+    if ((result == NULL) == (err == NULL)) {
+        abort(); /* exactly one of both */
+    }
+    atomic_fetch_add(&late->completed, 1);
+    atomic_fetch_add(&late->after_shutdown, atomic_load(&late->is_down));
+}
+
+/* The broker swallows the sends, so all are still on their way at shutdown. */
+static void sends_cut_off_by_shutdown_complete_once(void)
+{
+    static struct late late;
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 1);
+    TL_OK(rmq_broker_fault_drop(cluster.broker, 310, -1, &err));
+    for (int i = 0; i < 200; i++) {
+        rmq_message *message = NULL;
+        TL_OK(rmq_message_create(cluster.topic, &message, &err));
+        TL_OK(rmq_message_copy_body(message, "x", 1));
+        TL_OK(rmq_producer_send_async(producer, message, count_completion, &late, &err));
+        rmq_message_destroy(message);
+    }
+    int64_t begin = tl_now_ms();
+    TL_EQUAL(rmq_producer_shutdown(producer, 300, NULL), RMQ_ERR_TIMEOUT);
+    atomic_store(&late.is_down, 1);
+    TL_CHECK(tl_now_ms() - begin < 2000 * slow_build());
+    rmq_producer_destroy(producer);
+    TL_EQUAL(atomic_load(&late.completed), 200);
+    TL_EQUAL(atomic_load(&late.after_shutdown), 0);
+    tl_cluster_stop(&cluster);
+}
+
+static void use_in_child(const struct tl_cluster *cluster, rmq_producer *producer, rmq_consumer *consumer)
+{
+    rmq_message *message = NULL;
+    rmq_batch *batch = NULL;
+    bool good = rmq_message_create(cluster->topic, &message, NULL) == RMQ_OK;
+    good = good && rmq_producer_send(producer, message, 1000, NULL, NULL) == RMQ_ERR_FORKED;
+    good = good && rmq_consumer_poll(consumer, &batch, 1000, NULL) == RMQ_ERR_FORKED;
+    rmq_message_destroy(message);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    _exit(good ? 0 : 3);
+}
+
+static void handles_are_inert_in_a_forked_child(void)
+{
+    struct tl_cluster cluster;
+    int status = 0;
+    tl_cluster_start(&cluster, 2);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", NULL, NULL);
+    tl_send(&cluster, producer, "m", 0, 1);
+    int64_t begin = tl_now_ms();
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        use_in_child(&cluster, producer, consumer);
+    }
+    TL_EQUAL(waitpid(child, &status, 0), child);
+    TL_CHECK(WIFEXITED(status));
+    TL_EQUAL(WEXITSTATUS(status), 0);
+    TL_CHECK(tl_now_ms() - begin < 2000 * slow_build());
+    tl_send(&cluster, producer, "m", 1, 5); /* the parent is untouched */
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_bad_host_name_beside_a_good_address_costs_no_send(void)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, 2);
+    char good[64];
+    snprintf(good, sizeof good, "%.63s", cluster.namesrv);
+    snprintf(cluster.namesrv, sizeof cluster.namesrv, "no-such-host.invalid:9876;%s", good);
+    int64_t begin = tl_now_ms();
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 3);
+    TL_CHECK(tl_now_ms() - begin < 5000 * slow_build());
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_bad_host_name_alone_is_an_error_that_names_it(void)
+{
+    struct tl_cluster cluster = {.namesrv = "no-such-host.invalid:9876"};
+    rmq_message *message = NULL;
+    rmq_error *err = NULL;
+    rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(rmq_message_create("T", &message, &err));
+    TL_OK(rmq_message_copy_body(message, "x", 1));
+    int64_t begin = tl_now_ms();
+    rmq_status st = rmq_producer_send(producer, message, 2000, NULL, &err);
+    TL_CHECK(st != RMQ_OK);
+    TL_CHECK(tl_now_ms() - begin < 3000 * slow_build());
+    if (strstr(rmq_error_message(err), "no-such-host.invalid") == NULL) {
+        tl_fail(__FILE__, __LINE__, "the host is not named: %s", rmq_error_message(err));
+    }
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+}
+
+static const struct tl_case cases[] = {
+    TL_CASE(one_producer_has_at_most_three_threads),
+    TL_CASE(twenty_producers_and_consumers_share_their_threads),
+    {"rounds_of_start_and_stop_leave_nothing", rounds_of_start_and_stop_leave_nothing, 90},
+    TL_CASE(a_consumer_that_never_started_can_be_destroyed),
+    TL_CASE(shutdown_inside_the_listener_does_not_hang),
+    TL_CASE(sends_cut_off_by_shutdown_complete_once),
+    TL_CASE(handles_are_inert_in_a_forked_child),
+    TL_CASE(a_bad_host_name_beside_a_good_address_costs_no_send),
+    TL_CASE(a_bad_host_name_alone_is_an_error_that_names_it),
+};
+
+int main(int argc, char **argv)
+{
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
