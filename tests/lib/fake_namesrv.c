@@ -207,7 +207,7 @@ void tl_namesrv_route(struct tl_namesrv *ns, const char *topic, int code, const 
 void tl_namesrv_brokers(struct tl_namesrv *ns, const char *topic, const char *brokers, int queues)
 {
     char body[4096] = "{\"brokerDatas\":[";
-    char tail[4096] = "";
+    char tail[2048] = "";
     char *copy = strdup(brokers);
     char *save = NULL;
     const char *comma = "";
