@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Polling: batches, the descriptor, events, and what becomes of a batch that nobody finishes. */
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+static struct tl_seen seen;
+
+static rmq_consumer *open_poller(const struct tl_cluster *cluster, int batch_max, rmq_events *events)
+{
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.consume_message_batch_max_size = batch_max;
+    options.events = events;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static size_t note_batch(rmq_batch *batch)
+{
+    size_t count = rmq_batch_count(batch);
+    for (size_t i = 0; i < count; i++) {
+        tl_seen_add(&seen, rmq_batch_at(batch, i));
+    }
+    TL_CHECK(rmq_batch_at(batch, count) == NULL);
+    return count;
+}
+
+static bool fd_is_readable(rmq_consumer *consumer, int timeout_ms)
+{
+    struct pollfd wait = {.fd = rmq_consumer_fd(consumer), .events = POLLIN};
+    return poll(&wait, 1, timeout_ms) == 1;
+}
+
+static void an_event_loop_receives_everything_by_the_descriptor(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = open_poller(&cluster, 16, NULL);
+    TL_CHECK(!fd_is_readable(consumer, 0));
+    tl_send(&cluster, producer, "m", 0, 2000);
+    while (atomic_load(&seen.different) < 2000) {
+        rmq_batch *batch = NULL;
+        TL_CHECK(fd_is_readable(consumer, 5000));
+        while (rmq_consumer_poll(consumer, &batch, 0, NULL) == RMQ_OK) {
+            TL_CHECK(note_batch(batch) <= 16);
+            TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+            TL_EQUAL(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, NULL), RMQ_ERR_INVALID);
+            rmq_batch_destroy(batch);
+        }
+        TL_CHECK(atomic_load(&seen.different) < 2000 || !fd_is_readable(consumer, 0));
+    }
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 2000);
+
+    consumer = open_poller(&cluster, 16, NULL);
+    rmq_batch *batch = NULL;
+    TL_EQUAL(rmq_consumer_poll(consumer, &batch, 300, NULL), RMQ_ERR_TIMEOUT); /* all was committed */
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void events_tell_a_program_when_to_poll(void)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = open_poller(&cluster, 8, events);
+    tl_send(&cluster, producer, "m", 0, 500);
+    while (atomic_load(&seen.different) < 500) {
+        rmq_event *event = NULL;
+        TL_EQUAL(rmq_events_take(events, &event, 1, 5000), 1);
+        rmq_batch *batch = NULL;
+        if (rmq_event_get_type(event) == RMQ_EVENT_BATCH) {
+            TL_CHECK(rmq_event_source(event) == consumer);
+            if (rmq_consumer_poll(consumer, &batch, 0, NULL) == RMQ_OK) { /* one batch per event is enough */
+                note_batch(batch);
+                TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+                rmq_batch_destroy(batch);
+            }
+        }
+        rmq_event_destroy(event);
+    }
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 500);
+    rmq_events_destroy(events);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_batch_that_is_destroyed_unfinished_comes_again(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_batch *batch = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 3);
+    rmq_consumer *consumer = open_poller(&cluster, 8, NULL);
+    TL_OK(rmq_consumer_poll(consumer, &batch, 5000, &err));
+    size_t first = note_batch(batch);
+    rmq_consume_context_set_delay_level(rmq_batch_context(batch), 1);
+    rmq_batch_destroy(batch);
+    while (atomic_load(&seen.total) < 3 + (int)first) {
+        TL_OK(rmq_consumer_poll(consumer, &batch, 10000, &err));
+        note_batch(batch);
+        TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+        rmq_batch_destroy(batch);
+    }
+    TL_EQUAL(atomic_load(&seen.times[0]), 2);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_batch_outlives_its_consumer_and_its_messages_come_again(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_batch *batch = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 3);
+    rmq_consumer *consumer = open_poller(&cluster, 1, NULL);
+    TL_OK(rmq_consumer_poll(consumer, &batch, 5000, &err));
+    int64_t start = tl_now_ms();
+    TL_EQUAL(rmq_consumer_shutdown(consumer, 300, NULL), RMQ_ERR_TIMEOUT); /* the batch is not finished */
+    TL_CHECK(tl_now_ms() - start < 3000);
+    TL_EQUAL(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, NULL), RMQ_ERR_CLOSED);
+    TL_EQUAL(rmq_consumer_poll(consumer, &batch, 0, NULL), RMQ_ERR_CLOSED);
+    const rmq_message_view *kept = rmq_message_view_retain(rmq_batch_at(batch, 0));
+    rmq_consumer_destroy(consumer);
+    TL_CHECK(strcmp(rmq_message_view_topic(rmq_batch_at(batch, 0)), cluster.topic) == 0);
+    rmq_batch_destroy(batch);
+    TL_CHECK(strcmp(rmq_message_view_property(kept, "n"), "0") == 0);
+    rmq_message_view_release(kept);
+
+    consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, 3, 5000);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_consumer_with_a_listener_is_not_polled(void)
+{
+    struct tl_cluster cluster;
+    rmq_batch *batch = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    TL_EQUAL(rmq_consumer_poll(consumer, &batch, 0, NULL), RMQ_ERR_STATE);
+    TL_EQUAL(rmq_consumer_fd(consumer), -1);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(an_event_loop_receives_everything_by_the_descriptor),
+        TL_CASE(events_tell_a_program_when_to_poll),
+        TL_CASE(a_batch_that_is_destroyed_unfinished_comes_again),
+        TL_CASE(a_batch_outlives_its_consumer_and_its_messages_come_again),
+        TL_CASE(a_consumer_with_a_listener_is_not_polled),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
