@@ -16,11 +16,8 @@ rmq_status rq_batch_next(struct rq_cursor *c, struct rq_batch_item *item, rmq_er
         return RMQ_ERR_NOT_FOUND;
     }
     uint32_t size = rq_cursor_be32(c);
-    struct rq_cursor one = {.bad = true};
-    if (size >= ITEM_FIXED) {
-        struct rq_slice bytes = rq_cursor_slice(c, size - 4);
-        one = rq_cursor(bytes.p, bytes.n);
-    }
+    const char *bytes = size >= ITEM_FIXED ? rq_cursor_take(c, size - 4) : NULL;
+    struct rq_cursor one = bytes ? rq_cursor(bytes, size - 4) : (struct rq_cursor){.bad = true};
     rq_cursor_take(&one, 8); /* magic and CRC mean nothing here */
     item->flag = (int32_t)rq_cursor_be32(&one);
     item->body = rq_cursor_slice(&one, rq_cursor_be32(&one));

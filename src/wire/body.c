@@ -7,7 +7,7 @@
 
 rmq_status rq_body_open(struct rq_slice text, const char *what, cJSON **out, rmq_error **err)
 {
-    rmq_status st = rq_json_parse(text, out, err);
+    rmq_status st = rq_json_parse(text.p ? text : rq_slice("", 0), out, err);
     if (st == RMQ_OK && !cJSON_IsObject(*out)) {
         rq_json_free(*out);
         *out = NULL;

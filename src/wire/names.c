@@ -131,5 +131,5 @@ struct rq_slice rq_topic_without_prefix(struct rq_slice topic)
     size_t n = rq_topic_is_retry(topic) ? strlen(RQ_RETRY_PREFIX)
                : rq_topic_is_dlq(topic) ? strlen(RQ_DLQ_PREFIX)
                                         : 0;
-    return rq_slice(topic.p + n, topic.n - n);
+    return n ? rq_slice(topic.p + n, topic.n - n) : topic;
 }

@@ -93,6 +93,9 @@ static rmq_status parse_compressed(struct rq_slice body, size_t max_out, struct 
     struct rq_cursor c = rq_cursor(plain, n);
     struct rq_slice version = rq_cursor_slice(&c, rq_cursor_be32(&c));
     cJSON *json = NULL;
+    if (!version.p) {
+        return rq_error_set(err, RMQ_ERR_PROTOCOL, "registration of %zu bytes is cut", n);
+    }
     st = rq_json_parse(version, &json, err);
     if (st) {
         return st;
