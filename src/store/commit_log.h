@@ -46,7 +46,7 @@ struct rq_commit_log {
 /* options must outlive the log. Loads the files; recovery then calls rq_commit_log_set_end, and rq_commit_log_start last. */
 rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
                               const struct rq_store_options *options);
-rmq_status rq_commit_log_load(struct rq_commit_log *log, rmq_error **err);
+rmq_status rq_commit_log_load(struct rq_commit_log *log, bool *lengthened, rmq_error **err);
 rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wipe_tail,
                                  rmq_error **err);
 rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err);

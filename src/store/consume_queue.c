@@ -6,10 +6,14 @@
  */
 #include "store/consume_queue.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sys.h"
 
 #define SCHEDULE_TOPIC    "SCHEDULE_TOPIC_XXXX"
 #define RECOVER_FILES     3
@@ -118,23 +122,68 @@ rmq_status rq_consume_queue_wipe_tail(struct rq_consume_queue *queue, rmq_error 
                : RMQ_OK;
 }
 
-rmq_status rq_consume_queue_load(struct rq_consume_queue *queue, rmq_error **err)
+rmq_status rq_consume_queue_discard(struct rq_consume_queue *queue, const char *why,
+                                    rmq_error **err)
 {
-    rmq_status st = rq_mapped_file_queue_load(&queue->files, err);
-    struct rq_mapped_file_queue *files = &queue->files;
-    if (st != RMQ_OK || files->count == 0) {
-        return st;
+    RQ_LOG(WARN, "consume queue is damaged and will be built again", "path=%s reason=%s",
+           queue->files.dir, why);
+    queue->rebuild = true;
+    rmq_status st = rq_consume_queue_clear(queue, err);
+    if (st == RMQ_OK && rq_sys_rmtree(queue->files.dir) < 0) {
+        st = rq_error_set(err, RMQ_ERR_IO, "remove %s: %s", queue->files.dir, strerror(errno));
     }
+    return st;
+}
+
+static rmq_status pass_on(rmq_error **err, rmq_error *own, rmq_status st)
+{
+    if (err) {
+        *err = own;
+    } else {
+        rmq_error_destroy(own);
+    }
+    return st;
+}
+
+static rmq_status load_files(struct rq_consume_queue *queue, rmq_error **err)
+{
+    rmq_error *own = NULL;
+    rmq_status st = rq_mapped_file_queue_load(&queue->files, NULL, &own);
+    if (st == RMQ_ERR_CORRUPT) {
+        st = rq_consume_queue_discard(queue, rmq_error_message(own), err);
+    } else if (st != RMQ_OK) {
+        return pass_on(err, own, st);
+    } else if (!rq_mapped_file_queue_is_whole(&queue->files)) {
+        st = rq_consume_queue_discard(queue, "a file is missing", err);
+    }
+    rmq_error_destroy(own);
+    return st;
+}
+
+/* Walks the last files to the end of the entries. */
+static int64_t find_end(struct rq_consume_queue *queue)
+{
+    const struct rq_mapped_file_queue *files = &queue->files;
     size_t i = files->count > RECOVER_FILES ? files->count - RECOVER_FILES : 0;
     int64_t end = files->files[i]->start;
-    for (; i < files->count && files->files[i]->start == end; i++) {
+    for (; i < files->count; i++) {
         size_t valid = walk_file(queue, files->files[i]);
         end += (int64_t)valid;
         if (valid + RQ_CQ_ENTRY_BYTES <= files->file_size) {
             break;
         }
     }
-    set_min(queue, files->files[0]->start);
+    return end;
+}
+
+rmq_status rq_consume_queue_load(struct rq_consume_queue *queue, rmq_error **err)
+{
+    rmq_status st = load_files(queue, err);
+    if (st != RMQ_OK || queue->files.count == 0) {
+        return st;
+    }
+    int64_t end = find_end(queue);
+    set_min(queue, queue->files.files[0]->start);
     if (queue->max_commit_log_offset == 0) { /* nothing, or blank slots only: as if never made */
         return rq_consume_queue_clear(queue, err);
     }

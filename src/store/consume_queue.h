@@ -28,6 +28,8 @@ struct rq_consume_queue {
     atomic_bool removed;
     /* owned by the dispatcher (recovery before it): end of the last message in the commit log, 0 = none */
     int64_t max_commit_log_offset;
+    /* recovery only: files are damaged or missing, the queue is built again from the log */
+    bool rebuild;
     /* owned by the dispatcher: what the present batch brought */
     struct rq_consume_queue *next_touched;
     bool touched;
@@ -44,8 +46,12 @@ rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32
                                    size_t file_size, struct rq_consume_queue **out);
 void rq_consume_queue_destroy(struct rq_consume_queue *queue);
 
-/* Opens the files and finds the end: the first entry without a size. */
+/* Opens the files and finds the end: the first entry without a size. Damaged ones are removed, and rebuild is set. */
 rmq_status rq_consume_queue_load(struct rq_consume_queue *queue, rmq_error **err);
+
+/* Recovery: removes damaged files and sets rebuild, for every entry can be made from the log again. why is logged. */
+rmq_status rq_consume_queue_discard(struct rq_consume_queue *queue, const char *why,
+                                    rmq_error **err);
 
 /* Recovery: entries of messages at or behind commit_log_end are dropped. */
 rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,

@@ -5,12 +5,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -112,14 +114,40 @@ static rmq_status drop_empty(struct rq_mapped_file_queue *queue, int64_t start, 
     return st;
 }
 
+/* A file that lost its end; what is missing reads as zero. */
+static rmq_status lengthen(struct rq_mapped_file_queue *queue, int64_t start, bool *lengthened,
+                           rmq_error **err)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    rmq_status st = path_of(queue, start, path, err);
+    if (st != RMQ_OK || stat(path, &info) < 0 || info.st_size >= (off_t)queue->file_size) {
+        return st;
+    }
+    RQ_LOG(WARN, "file is too short, its end is lost", "path=%s bytes=%lld expected=%zu", path,
+           (long long)info.st_size, queue->file_size);
+    int fd = rq_sys_open(path, O_RDWR, 0);
+    if (fd < 0 || rq_sys_ftruncate(fd, (off_t)queue->file_size) < 0) {
+        st = rq_error_set(err, RMQ_ERR_IO, "set length of %s: %s", path, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    *lengthened = st == RMQ_OK;
+    return st;
+}
+
 static rmq_status load_starts(struct rq_mapped_file_queue *queue, const int64_t *starts, size_t n,
-                              rmq_error **err)
+                              bool *lengthened, rmq_error **err)
 {
     rmq_status st = RMQ_OK;
     for (size_t i = 0; st == RMQ_OK && i < n; i++) {
         bool dropped = false;
         if (i + 1 == n) {
             st = drop_empty(queue, starts[i], &dropped, err);
+        }
+        if (st == RMQ_OK && !dropped && i + 1 == n && i > 0 && lengthened) {
+            st = lengthen(queue, starts[i], lengthened, err);
         }
         struct rq_mapped_file *file = NULL;
         if (st == RMQ_OK && !dropped) {
@@ -135,17 +163,28 @@ static rmq_status load_starts(struct rq_mapped_file_queue *queue, const int64_t 
     return st;
 }
 
-rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, rmq_error **err)
+rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, bool *lengthened,
+                                     rmq_error **err)
 {
     struct rq_buf starts;
     rq_buf_init(&starts, 0);
     rmq_status st = list_starts(queue->dir, &starts, err);
     if (st == RMQ_OK && starts.len > 0) {
         int64_t *list = (int64_t *)(void *)starts.data;
-        st = load_starts(queue, list, starts.len / sizeof *list, err);
+        st = load_starts(queue, list, starts.len / sizeof *list, lengthened, err);
     }
     rq_buf_free(&starts);
     return st;
+}
+
+bool rq_mapped_file_queue_is_whole(const struct rq_mapped_file_queue *queue)
+{
+    for (size_t i = 1; i < queue->count; i++) {
+        if (queue->files[i]->start != queue->files[i - 1]->start + (int64_t)queue->file_size) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Index of the file that holds offset, or count. */

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "store/closed.h"
 #include "store/store_priv.h"
 
 /* The end of what the queues know: end and begin of their last message in the log. */
@@ -194,6 +195,63 @@ static rmq_status settle_queues(struct rq_store *store, int64_t end, bool normal
     return st;
 }
 
+/* Queues that lost their files, as far as the walk has not healed them. */
+static rmq_status rebuild_queues(struct rq_store *store, int64_t end, rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    struct rq_consume_queue *queue;
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        if (queue->rebuild) {
+            queue->rebuild = false;
+            st = heal(store, queue, end, err);
+        }
+    }
+    return st;
+}
+
+/* The whole index from the whole log. */
+static rmq_status rebuild_index(struct rq_store *store, int64_t end, rmq_error **err)
+{
+    struct rq_log_reader reader = {0};
+    int64_t offset = rq_commit_log_min(&store->log);
+    RQ_LOG(WARN, "key index lost files and is built again", "path=%s", store->index.dir);
+    rmq_status st = rq_index_truncate(&store->index, 0, err);
+    while (st == RMQ_OK && offset < end) {
+        struct rq_record record;
+        struct rq_record_properties properties;
+        enum rq_record_kind kind = read_at(store, &reader, offset, &record);
+        if (kind == RQ_RECORD_BAD) {
+            break;
+        }
+        if (kind == RQ_RECORD_GOOD) {
+            rq_record_properties(record.properties, &properties);
+            st = rq_index_put(&store->index, &record, &properties, err);
+        }
+        offset = kind == RQ_RECORD_GOOD ? offset + record.size
+                                        : reader.file->start + (int64_t)reader.file->size;
+    }
+    rq_log_reader_done(&reader);
+    return st;
+}
+
+/* What was removed while the store was closed. */
+static rmq_status rebuild(struct rq_store *store, bool normal, int64_t end, rmq_error **err)
+{
+    bool index_lost = false;
+    rmq_status st = RMQ_OK;
+    if (normal) {
+        st = rq_closed_compare(store, end, &index_lost, err);
+    }
+    if (st == RMQ_OK) {
+        st = rebuild_queues(store, end, err);
+    }
+    if (st == RMQ_OK && index_lost) {
+        st = rebuild_index(store, end, err);
+    }
+    rq_closed_remove(store);
+    return st;
+}
+
 /* Store time of the last record, so that times do not go back. */
 static void set_last_time(struct rq_store *store, const struct walk *walk)
 {
@@ -234,6 +292,9 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
     }
     if (st == RMQ_OK) {
         st = walk_log(store, &walk, err);
+    }
+    if (st == RMQ_OK) {
+        st = rebuild(store, normal, walk.offset, err);
     }
     if (st == RMQ_OK) {
         st = settle_queues(store, walk.offset, normal, err);

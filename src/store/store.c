@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "store/closed.h"
 #include "store/store_priv.h"
 
 #define FILE_ABORT      "abort"
@@ -137,11 +138,11 @@ static rmq_status init_parts(struct rq_store *store, rmq_error **err)
     return RMQ_OK;
 }
 
-static rmq_status load_parts(struct rq_store *store, rmq_error **err)
+static rmq_status load_parts(struct rq_store *store, bool *lengthened, rmq_error **err)
 {
     char path[PATH_MAX];
     rq_store_path(store, FILE_CHECKPOINT, path);
-    rmq_status st = rq_commit_log_load(&store->log, err);
+    rmq_status st = rq_commit_log_load(&store->log, lengthened, err);
     if (st == RMQ_OK) {
         st = rq_queue_table_load(&store->queues, err);
     }
@@ -205,10 +206,11 @@ static rmq_status open_files(struct rq_store *store, rmq_error **err)
     if (st == RMQ_OK) {
         st = init_parts(store, err);
     }
+    bool lengthened = false;
     if (st == RMQ_OK) {
-        st = load_parts(store, err);
+        st = load_parts(store, &lengthened, err);
     }
-    bool normal = was_closed(store);
+    bool normal = was_closed(store) && !lengthened;
     if (st == RMQ_OK) {
         st = write_abort(store, err);
     }
@@ -273,6 +275,9 @@ void rq_store_close(struct rq_store *store)
                     rq_commit_log_max(&store->log);
     char path[PATH_MAX];
     rq_store_path(store, FILE_ABORT, path);
+    if (st == RMQ_OK && complete) {
+        st = rq_closed_write(store, &err);
+    }
     if (st != RMQ_OK || !complete) {
         RQ_LOG(ERROR, "store closed with work left, it will be recovered at the next start",
                "path=%s reason=%s", store->root, err ? rmq_error_message(err) : "dispatch");

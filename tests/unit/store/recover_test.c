@@ -221,25 +221,72 @@ START_TEST(entries_of_messages_that_the_log_lost_are_dropped)
 }
 END_TEST
 
-START_TEST(a_file_of_wrong_length_is_named)
+START_TEST(a_log_file_of_wrong_length_is_named)
 {
-    static const char *const files[] = {"commitlog/00000000000000000000",
-                                        "consumequeue/T/0/00000000000000000000"};
-    for (int i = 0; i < 2; i++) {
-        struct fixture fix;
-        rmq_error *err = NULL;
-        fixture_begin(&fix);
-        fixture_open(&fix);
-        append_many(&fix, 0, 200, NULL);
-        fixture_close(&fix);
-        ck_assert_int_eq(truncate(fixture_path(&fix, files[i]), 300), 0);
-        ck_assert_int_eq(rq_store_open(&fix.options, &fix.store, &err), RMQ_ERR_CORRUPT);
-        ck_assert_ptr_nonnull(strstr(rmq_error_message(err), files[i]));
-        ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "300"));
-        rmq_error_destroy(err);
-        fix.store = NULL;
-        fixture_end(&fix);
+    struct fixture fix;
+    rmq_error *err = NULL;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many(&fix, 0, 200, NULL);
+    fixture_close(&fix);
+    ck_assert_int_eq(truncate(fixture_path(&fix, "commitlog/00000000000000000000"), 300), 0);
+    ck_assert_int_eq(rq_store_open(&fix.options, &fix.store, &err), RMQ_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "commitlog/00000000000000000000"));
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "300"));
+    rmq_error_destroy(err);
+    fix.store = NULL;
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(a_last_log_file_that_was_cut_keeps_what_it_has)
+{
+    struct fixture fix;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many(&fix, 0, 150, NULL);
+    fixture_close(&fix);
+    ck_assert_int_eq(truncate(fixture_path(&fix, "commitlog/00000000000000065536"), 3000), 0);
+    fixture_open(&fix);
+    int64_t max = 65536 / (SIZE + OVERHEAD) + 3000 / (SIZE + OVERHEAD);
+    fixture_check_queue(&fix, "T", 0, max, 0);
+    append_many(&fix, (unsigned)max, 10, NULL);
+    fixture_reopen(&fix);
+    fixture_check_queue(&fix, "T", 0, max + 10, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(queues_that_lost_files_are_built_again_on_a_normal_start)
+{
+    static const char *const lost[] = {"consumequeue/T", "consumequeue/T/1",
+                                       "consumequeue/T/0/00000000000000000400",
+                                       "consumequeue/T/0/00000000000000000000",
+                                       "consumequeue/T/0/00000000000000001600"};
+    struct fixture fix;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many(&fix, 0, 100, NULL);
+    for (unsigned i = 0; i < 5; i++) {
+        struct rq_msg msg = fixture_msg("T", 1, SIZE, i, NULL);
+        fixture_append(&fix, &msg);
+        msg = fixture_msg("U", 0, SIZE, i, NULL);
+        fixture_append(&fix, &msg);
     }
+    for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
+        fixture_close(&fix);
+        ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, lost[i])), 0);
+        fixture_open(&fix);
+        fixture_check_queue(&fix, "T", 0, 100, 0);
+        fixture_check_queue(&fix, "T", 1, 5, 0);
+        fixture_check_queue(&fix, "U", 0, 5, 0);
+        ck_assert_int_eq(rq_store_min_offset(fix.store, rq_slice_str("T"), 0), 0);
+    }
+    fixture_close(&fix);
+    ck_assert_int_eq(truncate(fixture_path(&fix, "consumequeue/T/0/00000000000000000400"), 90), 0);
+    fixture_open(&fix);
+    fixture_check_queue(&fix, "T", 0, 100, 0);
+    fixture_end(&fix);
 }
 END_TEST
 
@@ -289,6 +336,27 @@ START_TEST(keys_are_found_after_a_kill_also_those_before_the_checkpoint)
         }
     }
     fixture_crash(&fix);
+    fixture_open(&fix);
+    for (unsigned i = 0; i < 500; i++) {
+        snprintf(properties, sizeof properties, "key%u", i);
+        ck_assert_msg(count_key(&fix, properties) == 1, "%s", properties);
+    }
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(an_index_that_lost_files_is_built_again_on_a_normal_start)
+{
+    struct fixture fix;
+    char properties[32];
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    for (unsigned i = 0; i < 500; i++) {
+        snprintf(properties, sizeof properties, "KEYS\1key%u\2", i);
+        append_many(&fix, i, 1, properties);
+    }
+    fixture_close(&fix);
+    ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, "index")), 0);
     fixture_open(&fix);
     for (unsigned i = 0; i < 500; i++) {
         snprintf(properties, sizeof properties, "key%u", i);
@@ -387,7 +455,10 @@ Suite *recover_suite(void)
     tcase_add_test(tc, queue_entries_that_were_zeroed_or_cut_off_are_built_again);
     tcase_add_test(tc, queue_entries_before_the_checkpoint_are_healed_when_a_hole_shows);
     tcase_add_test(tc, entries_of_messages_that_the_log_lost_are_dropped);
-    tcase_add_test(tc, a_file_of_wrong_length_is_named);
+    tcase_add_test(tc, a_log_file_of_wrong_length_is_named);
+    tcase_add_test(tc, a_last_log_file_that_was_cut_keeps_what_it_has);
+    tcase_add_test(tc, queues_that_lost_files_are_built_again_on_a_normal_start);
+    tcase_add_test(tc, an_index_that_lost_files_is_built_again_on_a_normal_start);
     tcase_add_test(tc, a_file_made_ahead_or_not_yet_sized_is_tolerated);
     tcase_add_test(tc, keys_are_found_after_a_kill_also_those_before_the_checkpoint);
     tcase_add_test(tc, no_acknowledged_message_is_lost_by_twenty_kills);
