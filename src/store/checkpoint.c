@@ -13,10 +13,10 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define FILE_BYTES     4096
-#define FIELDS         5
-#define FIELD_BYTES    (FIELDS * 8)
-#define SAFETY_MS      3000 /* what may have been on its way when the times were taken */
+#define FILE_BYTES  4096
+#define FIELDS      5
+#define FIELD_BYTES (FIELDS * 8)
+#define SAFETY_MS   3000 /* what may have been on its way when the times were taken */
 
 rmq_status rq_checkpoint_load(struct rq_checkpoint *checkpoint, const char *path, rmq_error **err)
 {
@@ -86,9 +86,8 @@ void rq_checkpoint_raise(struct rq_checkpoint *checkpoint, int64_t *time, int64_
 
 int64_t rq_checkpoint_min(const struct rq_checkpoint *checkpoint, bool with_index)
 {
-    int64_t min = checkpoint->commit_log_time < checkpoint->queue_time
-                      ? checkpoint->commit_log_time
-                      : checkpoint->queue_time;
+    int64_t min = checkpoint->commit_log_time < checkpoint->queue_time ? checkpoint->commit_log_time
+                                                                       : checkpoint->queue_time;
     min = min > SAFETY_MS ? min - SAFETY_MS : 0;
     return with_index && checkpoint->index_time < min ? checkpoint->index_time : min;
 }

@@ -14,10 +14,10 @@
 #include "base/time.h"
 #include "store/store_priv.h"
 
-#define FORCIBLE_RATIO   0.85 /* above it the oldest files go whatever their age */
-#define WARNING_RATIO    0.90 /* above it no messages are taken */
-#define FILES_PER_ROUND  10
-#define HOUR_MS          3600000
+#define FORCIBLE_RATIO  0.85 /* above it the oldest files go whatever their age */
+#define WARNING_RATIO   0.90 /* above it no messages are taken */
+#define FILES_PER_ROUND 10
+#define HOUR_MS         3600000
 
 static double used_ratio(const char *path)
 {

@@ -10,12 +10,13 @@
 #include "base/log.h"
 #include "base/time.h"
 
-#define FIRST_STEP      ((size_t)1 << 20)
-#define LAST_STEP       ((size_t)64 << 20)
-#define TOUCH_STEP      ((size_t)1 << 20)
-#define TOUCH_AHEAD     ((size_t)4 << 20)
-#define RETRY_FULL_MS   100 /* a full disk is asked again at most this often */
-#define SPARE_WHEN_LEFT ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
+#define FIRST_STEP    ((size_t)1 << 20)
+#define LAST_STEP     ((size_t)64 << 20)
+#define TOUCH_STEP    ((size_t)1 << 20)
+#define TOUCH_AHEAD   ((size_t)4 << 20)
+#define RETRY_FULL_MS 100 /* a full disk is asked again at most this often */
+#define SPARE_WHEN_LEFT                                                                            \
+    ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
 
 static const struct rq_mapped_file_kind file_kind = {
     .first_step = FIRST_STEP, .last_step = LAST_STEP, .keeps_fd = true};
@@ -72,8 +73,8 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
 static void touch_pages(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
 {
     size_t upto = atomic_load_explicit(&file->reserved, memory_order_acquire);
-    size_t from = log->touched_file == file->start && log->touched_upto > pos ? log->touched_upto
-                                                                             : pos;
+    size_t from =
+        log->touched_file == file->start && log->touched_upto > pos ? log->touched_upto : pos;
     from = (from + TOUCH_STEP - 1) / TOUCH_STEP * TOUCH_STEP;
     upto = upto < pos + TOUCH_AHEAD ? upto : pos + TOUCH_AHEAD;
     if (upto >= from + TOUCH_STEP) {
@@ -102,7 +103,8 @@ static bool work_ahead(struct rq_commit_log *log)
     log->ahead_of = NULL;
     if (needs_blocks(file, pos)) {
         size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
-        rq_mapped_file_reserve(file, reserved + 1, NULL); /* a failure is found again by the append */
+        rq_mapped_file_reserve(file, reserved + 1,
+                               NULL); /* a failure is found again by the append */
     }
     rq_mutex_unlock(&log->ahead_lock);
     touch_pages(log, file, pos);
@@ -258,7 +260,8 @@ static enum rq_put_status refuse(struct rq_commit_log *log, struct rq_store_put 
     log->refuse_until_ms = rq_mono_ms() + RETRY_FULL_MS;
     memcpy(out->reason, log->refuse_reason, sizeof out->reason);
     rmq_error_destroy(err);
-    return st == RMQ_ERR_DISK_FULL ? RQ_PUT_SERVICE_NOT_AVAILABLE : RQ_PUT_CREATE_MAPPED_FILE_FAILED;
+    return st == RMQ_ERR_DISK_FULL ? RQ_PUT_SERVICE_NOT_AVAILABLE
+                                   : RQ_PUT_CREATE_MAPPED_FILE_FAILED;
 }
 
 /* The slow path of an append: the reserved blocks or the file end. */
@@ -399,8 +402,8 @@ void rq_commit_log_redirty(struct rq_commit_log *log)
 
 /* ---- reading ---- */
 
-const char *rq_log_reader_at(struct rq_log_reader *reader, struct rq_commit_log *log, int64_t offset,
-                             int64_t end, size_t *left)
+const char *rq_log_reader_at(struct rq_log_reader *reader, struct rq_commit_log *log,
+                             int64_t offset, int64_t end, size_t *left)
 {
     struct rq_mapped_file *file = reader->file;
     if (offset < 0 || offset >= end) {

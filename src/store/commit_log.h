@@ -94,8 +94,8 @@ struct rq_log_reader {
 
 /* Pointer to the byte at offset and how many bytes follow in its file up to end (at most the log's max_offset as read by the caller); NULL when
  * the log does not hold it. */
-const char *rq_log_reader_at(struct rq_log_reader *reader, struct rq_commit_log *log, int64_t offset,
-                             int64_t end, size_t *left);
+const char *rq_log_reader_at(struct rq_log_reader *reader, struct rq_commit_log *log,
+                             int64_t offset, int64_t end, size_t *left);
 void rq_log_reader_done(struct rq_log_reader *reader);
 
 #endif

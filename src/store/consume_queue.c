@@ -15,10 +15,10 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define SCHEDULE_TOPIC    "SCHEDULE_TOPIC_XXXX"
-#define RECOVER_FILES     3
-#define GAP_MAX_ENTRIES   1000000 /* a larger hole is damage, not a hole */
-#define OFFSET_MAX        (INT64_MAX / RQ_CQ_ENTRY_BYTES / 2)
+#define SCHEDULE_TOPIC  "SCHEDULE_TOPIC_XXXX"
+#define RECOVER_FILES   3
+#define GAP_MAX_ENTRIES 1000000 /* a larger hole is damage, not a hole */
+#define OFFSET_MAX      (INT64_MAX / RQ_CQ_ENTRY_BYTES / 2)
 
 static const struct rq_mapped_file_kind file_kind = {
     .first_step = RQ_STORE_PAGE, .last_step = (size_t)1 << 20, .keeps_fd = false};

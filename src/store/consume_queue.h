@@ -11,8 +11,9 @@
 #include "store/mapped_file_queue.h"
 
 #define RQ_CQ_ENTRY_BYTES 20
-#define RQ_CQ_BLANK_SIZE  0x7FFFFFFF /* size in the slots before the first message: offset 0, tags code 0 */
-#define RQ_CQ_CODES_MAX   16         /* tags codes told of one batch */
+#define RQ_CQ_BLANK_SIZE                                                                           \
+    0x7FFFFFFF             /* size in the slots before the first message: offset 0, tags code 0 */
+#define RQ_CQ_CODES_MAX 16 /* tags codes told of one batch */
 
 struct rq_consume_queue {
     /* immutable after create */

@@ -8,8 +8,8 @@
 #include "base/time.h"
 #include "store/store_priv.h"
 
-#define RETRY_MS       1000 /* a failed sync is tried again so often */
-#define TIME_OUT_STEP_MS 10 /* how exactly waiters' deadlines are watched */
+#define RETRY_MS         1000 /* a failed sync is tried again so often */
+#define TIME_OUT_STEP_MS 10   /* how exactly waiters' deadlines are watched */
 
 void rq_flusher_init(struct rq_flusher *flusher)
 {
@@ -232,19 +232,20 @@ static void flush_log(struct rq_store *store, bool asked, int64_t now)
     struct rq_flusher *flusher = &store->flusher;
     bool due = now >= flusher->log_due_ms;
     if (!asked && !(due && log_flush_due(store, now))) {
-        flusher->log_due_ms = due ? now + store->options.flush_interval_commit_log_ms
-                                  : flusher->log_due_ms;
+        flusher->log_due_ms =
+            due ? now + store->options.flush_interval_commit_log_ms : flusher->log_due_ms;
         return;
     }
     rq_mutex_lock(&flusher->sync);
     rmq_status st = sync_log(store, NULL);
     rq_mutex_unlock(&flusher->sync);
     now = rq_mono_ms();
-    flusher->log_due_ms = now + (st == RMQ_OK ? store->options.flush_interval_commit_log_ms
-                                              : RETRY_MS);
+    flusher->log_due_ms =
+        now + (st == RMQ_OK ? store->options.flush_interval_commit_log_ms : RETRY_MS);
     flusher->log_thorough_ms = now + store->options.flush_commit_log_thorough_interval_ms;
     rq_flusher_complete(flusher, store, st != RMQ_OK);
-    rq_store_dispatch(store); /* what is on disk now may be shown; and what failed before is tried again */
+    rq_store_dispatch(
+        store); /* what is on disk now may be shown; and what failed before is tried again */
 }
 
 static bool log_file_changed(struct rq_store *store)
@@ -283,8 +284,8 @@ static void flush_queues(struct rq_store *store, int64_t now)
 
 static int64_t next_due(struct rq_flusher *flusher)
 {
-    int64_t due = flusher->log_due_ms < flusher->queue_due_ms ? flusher->log_due_ms
-                                                              : flusher->queue_due_ms;
+    int64_t due =
+        flusher->log_due_ms < flusher->queue_due_ms ? flusher->log_due_ms : flusher->queue_due_ms;
     due = flusher->clean_due_ms < due ? flusher->clean_due_ms : due;
     int64_t soon = rq_mono_ms() + TIME_OUT_STEP_MS;
     return flusher->waiters && soon < due ? soon : due;

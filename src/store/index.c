@@ -56,8 +56,8 @@ rmq_status rq_index_init(struct rq_index *index, const char *dir,
 {
     *index = (struct rq_index){.slots = (uint32_t)options->max_hash_slot_num,
                                .entries = (uint32_t)options->max_index_num};
-    index->file_size = HEADER_BYTES + (size_t)index->slots * SLOT_BYTES +
-                       (size_t)index->entries * ENTRY_BYTES;
+    index->file_size =
+        HEADER_BYTES + (size_t)index->slots * SLOT_BYTES + (size_t)index->entries * ENTRY_BYTES;
     rq_mutex_init(&index->lock);
     index->dir = rq_strdup(dir);
     return index->dir ? RMQ_OK : RMQ_ERR_NOMEM;
@@ -84,8 +84,8 @@ static void read_header(const struct rq_index *index, const struct rq_mapped_fil
     out->slot_count = rq_load_be32(p + AT_SLOT_COUNT);
     out->index_count = rq_load_be32(p + AT_INDEX_COUNT);
     if (out->index_count < 1 || out->index_count > index->entries) {
-        out->index_count = out->index_count > INT32_MAX || out->index_count < 1 ? 1
-                                                                                : index->entries;
+        out->index_count =
+            out->index_count > INT32_MAX || out->index_count < 1 ? 1 : index->entries;
     }
 }
 

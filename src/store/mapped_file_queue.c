@@ -60,9 +60,8 @@ static rmq_status list_starts(const char *dir, struct rq_buf *out, rmq_error **e
 {
     DIR *d = opendir(dir);
     if (!d) {
-        return errno == ENOENT
-                   ? RMQ_OK
-                   : rq_error_set(err, RMQ_ERR_IO, "open %s: %s", dir, strerror(errno));
+        return errno == ENOENT ? RMQ_OK
+                               : rq_error_set(err, RMQ_ERR_IO, "open %s: %s", dir, strerror(errno));
     }
     for (struct dirent *e = readdir(d); e; e = readdir(d)) {
         int64_t start;

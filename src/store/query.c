@@ -154,7 +154,8 @@ bool rq_store_in_memory(struct rq_store *store, struct rq_slice topic, int32_t q
     if (!rq_store_entry(store, topic, queue_id, offset, &entry)) {
         return false;
     }
-    int64_t memory = store->machine_memory / 100 * store->options.access_message_in_memory_max_ratio;
+    int64_t memory =
+        store->machine_memory / 100 * store->options.access_message_in_memory_max_ratio;
     return rq_commit_log_max(&store->log) - entry.commit_log_offset <= memory;
 }
 
@@ -214,7 +215,8 @@ size_t rq_store_query(struct rq_store *store, struct rq_slice topic, struct rq_s
             if (read_record(store, &reader, offsets[i], &record, &start) &&
                 has_key(&record, topic, key, begin_ms, end_ms) && !has_ref(refs, n, start)) {
                 rq_mapped_file_retain(reader.file);
-                refs[n++] = (struct rq_store_ref){.p = start, .n = record.size, .file = reader.file};
+                refs[n++] =
+                    (struct rq_store_ref){.p = start, .n = record.size, .file = reader.file};
             }
         }
     } while (hits == HITS_AT_ONCE && n < max);

@@ -17,7 +17,7 @@ struct rq_queue_table {
     size_t file_size;
     /* guarded by lock */
     struct rq_mutex lock;
-    struct rq_map queues; /* key: topic, NUL, queue id in 4 bytes */
+    struct rq_map queues;          /* key: topic, NUL, queue id in 4 bytes */
     struct rq_consume_queue **all; /* in order of creation, removed ones too */
     size_t count;
     size_t cap;

@@ -10,9 +10,9 @@
 #include "base/crc.h"
 #include "wire/properties.h"
 
-#define HOST_V4_BYTES       8
-#define HOST_V6_BYTES       20
-#define BODY_CRC_MASK       0x7FFFFFFFu
+#define HOST_V4_BYTES 8
+#define HOST_V6_BYTES 20
+#define BODY_CRC_MASK 0x7FFFFFFFu
 
 static enum rq_put_status refuse(char reason[RQ_PUT_REASON_MAX], enum rq_put_status st,
                                  const char *what, size_t have, size_t limit)
@@ -24,8 +24,8 @@ static enum rq_put_status refuse(char reason[RQ_PUT_REASON_MAX], enum rq_put_sta
 static enum rq_put_status check_topic_and_body(const struct rq_store_options *options,
                                                const struct rq_msg *msg, char *reason)
 {
-    size_t topic_max = options->auto_message_version_on_topic_len ? RQ_RECORD_TOPIC_MAX
-                                                                  : RQ_MSG_TOPIC_MAX_V1;
+    size_t topic_max =
+        options->auto_message_version_on_topic_len ? RQ_RECORD_TOPIC_MAX : RQ_MSG_TOPIC_MAX_V1;
     if (msg->topic.n == 0 || msg->topic.n > topic_max || msg->topic.p[0] == '.' ||
         memchr(msg->topic.p, '/', msg->topic.n) || memchr(msg->topic.p, '\0', msg->topic.n)) {
         return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "topic not usable", msg->topic.n, topic_max);

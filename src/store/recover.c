@@ -58,8 +58,7 @@ static int64_t normal_start(struct rq_store *store)
     struct rq_log_reader reader = {0};
     struct rq_record record;
     int64_t start = rq_commit_log_min(&store->log);
-    if (known.end > 0 &&
-        read_at(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
+    if (known.end > 0 && read_at(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
         known.begin + record.size == known.end) {
         start = known.end;
     } else {

@@ -344,8 +344,8 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
     if (out->status != RQ_PUT_OK) {
         return out->status;
     }
-    rmq_status st = rq_queue_table_get(&store->queues, first->topic, first->queue_id,
-                                       &append->queue);
+    rmq_status st =
+        rq_queue_table_get(&store->queues, first->topic, first->queue_id, &append->queue);
     if (st != RMQ_OK) {
         snprintf(out->reason, sizeof out->reason, "queue: %s", rmq_status_text(st));
         out->status = st == RMQ_ERR_INVALID ? RQ_PUT_MESSAGE_ILLEGAL : RQ_PUT_UNKNOWN_ERROR;

@@ -113,8 +113,8 @@ enum rq_put_status {
 
 struct rq_store_put {
     enum rq_put_status status;
-    int64_t commit_log_offset; /* of the (first) record */
-    int64_t queue_offset;      /* of the (first) message */
+    int64_t commit_log_offset;      /* of the (first) record */
+    int64_t queue_offset;           /* of the (first) message */
     int64_t next_commit_log_offset; /* behind the last byte: what rq_store_park waits for */
     int64_t store_timestamp;
     char reason[RQ_PUT_REASON_MAX]; /* for people, "" on success */
@@ -139,9 +139,9 @@ void rq_store_dispatch(struct rq_store *store);
 /* Synchronous flush: done is called exactly once with RQ_PUT_OK or RQ_PUT_FLUSH_DISK_TIMEOUT (or SERVICE_NOT_AVAILABLE when the sync
  * failed) on the flush thread. The waiter belongs to the caller and must live until then. */
 struct rq_store_waiter {
-    struct rq_store_waiter *next;                                       /* private */
-    int64_t offset;                                                     /* private */
-    int64_t deadline_ms;                                                /* private */
+    struct rq_store_waiter *next;                                        /* private */
+    int64_t offset;                                                      /* private */
+    int64_t deadline_ms;                                                 /* private */
     void (*done)(struct rq_store_waiter *waiter, enum rq_put_status st); /* set by the caller */
 };
 
@@ -159,7 +159,8 @@ struct rq_store_ref {
 };
 
 void rq_mapped_file_retain(struct rq_mapped_file *file);
-void rq_mapped_file_release(struct rq_mapped_file *file); /* NULL is accepted; fits a release callback */
+void rq_mapped_file_release(
+    struct rq_mapped_file *file); /* NULL is accepted; fits a release callback */
 static inline void rq_store_ref_release(struct rq_store_ref *ref)
 {
     rq_mapped_file_release(ref->file);
@@ -178,13 +179,15 @@ enum rq_get_status {
     RQ_GET_NO_MESSAGE_IN_QUEUE
 };
 
-const char *rq_get_status_name(enum rq_get_status status); /* "FOUND", the remark of a pull answer */
+const char *
+rq_get_status_name(enum rq_get_status status); /* "FOUND", the remark of a pull answer */
 
 /* Which messages are wanted; NULL or all zero = every one. */
 struct rq_store_filter {
     const int32_t *codes; /* tag hashes; count 0 = every tag */
     size_t count;
-    bool (*match)(struct rq_slice record, void *user); /* beyond the tag: the stored record; may be NULL */
+    bool (*match)(struct rq_slice record,
+                  void *user); /* beyond the tag: the stored record; may be NULL */
     void *user;
 };
 

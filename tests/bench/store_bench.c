@@ -21,10 +21,13 @@
 #include "base/time.h"
 #include "store/store.h"
 
-#define BODY       1024
-#define RECORD     1264 /* of one message below, for the bare loop */
-#define FILE_SIZE  ((size_t)1 << 30)
-#define PROPERTIES "UNIQ_KEY\1" "7F0000015AAC4E0E2F2A936175F40000\2WAIT\1true\2TAGS\1TagA\2MSG_REGION\1DefaultRegion\2TRACE_ON\1true\2CLUSTER\1DefaultCluster\2"
+#define BODY      1024
+#define RECORD    1264 /* of one message below, for the bare loop */
+#define FILE_SIZE ((size_t)1 << 30)
+#define PROPERTIES                                                                                 \
+    "UNIQ_KEY\1"                                                                                   \
+    "7F0000015AAC4E0E2F2A936175F40000\2WAIT\1true\2TAGS\1TagA\2MSG_REGION\1DefaultRegion\2TRACE_"  \
+    "ON\1true\2CLUSTER\1DefaultCluster\2"
 
 static struct {
     const char *dir;
@@ -183,7 +186,9 @@ static void appending(bool dispatch, bool index)
     append_loop(store, 1000, true);
     struct clock began = start();
     append_loop(store, bench.count, dispatch);
-    report(!dispatch ? "append" : index ? "append, dispatch, index" : "append, dispatch",
+    report(!dispatch ? "append"
+           : index   ? "append, dispatch, index"
+                     : "append, dispatch",
            bench.count, began);
     if (!dispatch) {
         began = start();
@@ -230,8 +235,7 @@ static void appending_in_threads(void)
     struct rq_store *store = open_store(false, true, false);
     struct clock began = start();
     run_workers(store, bench.threads, bench.count / bench.threads, append_worker);
-    report("append in threads, dispatch", bench.count / bench.threads * bench.threads,
-           began);
+    report("append in threads, dispatch", bench.count / bench.threads * bench.threads, began);
     rq_store_close(store);
 }
 
@@ -368,7 +372,8 @@ static void opening(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {{"read", reading}, {"sync", syncing}, {"open", opening}, {"threads", appending_in_threads}};
+} parts[] = {
+    {"read", reading}, {"sync", syncing}, {"open", opening}, {"threads", appending_in_threads}};
 
 static void run_part(const char *name)
 {
@@ -393,7 +398,8 @@ static void run_part(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const char *const all[] = {"bare", "append", "dispatch", "threads", "read", "sync", "open"};
+    static const char *const all[] = {"bare", "append", "dispatch", "threads",
+                                      "read", "sync",   "open"};
     int option;
     while ((option = getopt(argc, argv, "d:n:t:o")) != -1) {
         switch (option) {

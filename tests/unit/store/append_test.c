@@ -224,7 +224,11 @@ START_TEST(delayed_messages_have_their_delivery_time_as_tags_code)
     struct fixture fix;
     fixture_begin(&fix);
     fixture_open(&fix);
-    const char *properties[] = {"DELAY\1" "2\2TAGS\1x\2", "DELAY\1" "99\2", "TAGS\1TagA\2"};
+    const char *properties[] = {"DELAY\1"
+                                "2\2TAGS\1x\2",
+                                "DELAY\1"
+                                "99\2",
+                                "TAGS\1TagA\2"};
     struct rq_store_put puts[3];
     for (int i = 0; i < 3; i++) {
         struct rq_msg msg = fixture_msg("SCHEDULE_TOPIC_XXXX", 1, 10, 0, properties[i]);
@@ -345,7 +349,8 @@ Suite *append_suite(void)
     tcase_add_test(tc, messages_are_read_back_under_their_numbers_also_after_a_restart);
     tcase_add_test(tc, a_record_has_exactly_the_java_layout);
     tcase_add_test(tc, wire_decodes_what_the_store_writes_with_every_kind_of_host_and_topic);
-    tcase_add_test(tc, a_message_that_exactly_fits_fills_its_file_and_one_byte_more_goes_to_the_next);
+    tcase_add_test(tc,
+                   a_message_that_exactly_fits_fills_its_file_and_one_byte_more_goes_to_the_next);
     tcase_add_test(tc, a_batch_is_stored_whole_with_consecutive_numbers_and_never_crosses_files);
     tcase_add_test(tc, limits_are_refused_with_a_reason_and_store_nothing);
     tcase_add_test(tc, prepared_and_rolled_back_records_have_no_number_and_no_queue_entry);

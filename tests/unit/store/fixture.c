@@ -99,8 +99,8 @@ void fixture_unpack(struct fixture *fix, const char *name)
 {
     char archive[FIXTURE_PATH];
     snprintf(archive, sizeof archive, "tests/vectors/%s.tar.gz", name);
-    char *argv[] = {"tar", "-xzf", archive, "-C", fix->dir, "--strip-components=1",
-                    "--no-same-owner", NULL};
+    char *argv[] = {
+        "tar", "-xzf", archive, "-C", fix->dir, "--strip-components=1", "--no-same-owner", NULL};
     run(argv);
 }
 

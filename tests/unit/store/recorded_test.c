@@ -53,9 +53,9 @@ static void check_body(const struct rq_msg *msg, const cJSON *expected)
     char *inflated = NULL;
     if (msg->sys_flag & RQ_SYS_COMPRESSED) {
         size_t n = 0;
-        ck_assert_int_eq(rq_decompress(RQ_COMPRESSION_ZLIB, body.p, body.n, BODY_MAX, &inflated, &n,
-                                       NULL),
-                         RMQ_OK);
+        ck_assert_int_eq(
+            rq_decompress(RQ_COMPRESSION_ZLIB, body.p, body.n, BODY_MAX, &inflated, &n, NULL),
+            RMQ_OK);
         body = rq_slice(inflated, n);
     }
     ck_assert_int_eq((int64_t)body.n, rq_json_i64(expected, "body_len", -1));
@@ -161,7 +161,8 @@ static void check_lookups(struct fixture *fix, const cJSON *manifest, bool exact
         size_t n = look_up(fix, rq_json_str(look, "topic", ""), key, found);
         const cJSON *offsets = rq_json_get(look, "commitLogOffsets");
         size_t expected = (size_t)cJSON_GetArraySize(offsets);
-        ck_assert_msg(exact ? n == expected : n >= expected, "key %s: %zu of %zu", key, n, expected);
+        ck_assert_msg(exact ? n == expected : n >= expected, "key %s: %zu of %zu", key, n,
+                      expected);
         for (size_t i = 0; i < expected; i++) {
             int64_t offset = -1;
             rq_json_value_i64(cJSON_GetArrayItem(offsets, (int)i), &offset);

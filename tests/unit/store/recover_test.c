@@ -259,10 +259,9 @@ END_TEST
 
 START_TEST(queues_that_lost_files_are_built_again_on_a_normal_start)
 {
-    static const char *const lost[] = {"consumequeue/T", "consumequeue/T/1",
-                                       "consumequeue/T/0/00000000000000000400",
-                                       "consumequeue/T/0/00000000000000000000",
-                                       "consumequeue/T/0/00000000000000001600"};
+    static const char *const lost[] = {
+        "consumequeue/T", "consumequeue/T/1", "consumequeue/T/0/00000000000000000400",
+        "consumequeue/T/0/00000000000000000000", "consumequeue/T/0/00000000000000001600"};
     struct fixture fix;
     fixture_begin(&fix);
     fixture_open(&fix);
