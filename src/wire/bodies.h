@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
 #include <rmq/error.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/slice.h"
 #include "wire/mq.h"
 #include "wire/route.h"

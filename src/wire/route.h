@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
 #include <rmq/error.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/slice.h"
 
 struct rq_route_queue_data {

@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
 #include <rmq/error.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/slice.h"
 
 #define RQ_EXPRESSION_TAG   "TAG"
