@@ -164,13 +164,24 @@ static const struct rq_conn_ops conn_ops = {.on_request = on_conn_request,
 static rmq_status make_conn(struct rq_peer *peer, int fd, struct rq_conn **out)
 {
     const struct rq_peers_options *options = &peer->peers->options;
-    const struct rq_conn_options conn_options = {.ops = &conn_ops,
-                                                 .owner = peer,
-                                                 .max_frame = options->max_frame,
-                                                 .max_queued = options->max_queued,
-                                                 .idle_ms = options->idle_ms,
-                                                 .max_timeouts = MAX_TIMEOUTS};
-    return rq_conn_create(peer->peers->loop, fd, &conn_options, out, NULL);
+    struct rq_conn_options conn_options = {.ops = &conn_ops,
+                                           .owner = peer,
+                                           .max_frame = options->max_frame,
+                                           .max_queued = options->max_queued,
+                                           .idle_ms = options->idle_ms,
+                                           .max_timeouts = MAX_TIMEOUTS};
+    if (options->transport) {
+        conn_options.transport =
+            options->transport(options->user, peer, &conn_options.transport_self);
+        if (!conn_options.transport) {
+            return RMQ_ERR_NOMEM;
+        }
+    }
+    rmq_status st = rq_conn_create(peer->peers->loop, fd, &conn_options, out, NULL);
+    if (st != RMQ_OK && options->transport && conn_options.transport->destroy) {
+        conn_options.transport->destroy(conn_options.transport_self);
+    }
+    return st;
 }
 
 static void use_conn(struct rq_peer *peer, struct rq_conn *conn)

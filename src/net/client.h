@@ -28,6 +28,8 @@ struct rq_peers_options {
     void (*on_request)(void *user, struct rq_peer *peer, struct rq_in *in);
     void (*on_connected)(void *user, struct rq_peer *peer);
     void (*on_disconnected)(void *user, struct rq_peer *peer, rmq_status why);
+    /* Seam for TLS: how the bytes of a new connection move; *self is its own. NULL = plain. Returns NULL when out of memory. */
+    const struct rq_transport *(*transport)(void *user, struct rq_peer *peer, void **self);
     void *user;
     int64_t connect_timeout_ms; /* per address; 0 = 3000 */
     int64_t idle_ms;            /* 0 = 120000 */
@@ -40,9 +42,9 @@ struct rq_peers_options {
 };
 
 enum rq_call_mode {
-    RQ_WAIT,      /* not connected: wait for the connection, until the deadline or a failed attempt */
+    RQ_WAIT, /* not connected: wait for the connection, until the deadline or a failed attempt */
     RQ_FAIL_FAST, /* as RQ_WAIT, but fail at once while the last attempt failed and the next is not due */
-    RQ_PATIENT    /* wait until the deadline, whatever fails in between */
+    RQ_PATIENT /* wait until the deadline, whatever fails in between */
 };
 
 /* Keeps a reference to the loop. Any thread. */

@@ -108,15 +108,10 @@ static void give_up(struct rq_server *server, struct server_conn *entry, int fd)
     atomic_fetch_sub_explicit(&server->connections, 1, memory_order_relaxed);
 }
 
-static void welcome(struct server_loop *home, int fd)
+static rmq_status make_conn(struct server_conn *entry, int fd)
 {
-    struct rq_server *server = home->server;
+    struct rq_server *server = entry->home->server;
     const struct rq_server_options *options = &server->options;
-    struct server_conn *entry = home->closing ? NULL : rq_calloc(1, sizeof *entry);
-    if (!entry) {
-        give_up(server, entry, fd);
-        return;
-    }
     struct rq_conn_options conn_options = {.ops = &server->ops,
                                            .owner = entry,
                                            .max_frame = options->max_frame,
@@ -126,13 +121,29 @@ static void welcome(struct server_loop *home, int fd)
                                            .idle_ms = options->idle_ms};
     if (options->transport) {
         conn_options.transport = options->transport(options->user, &conn_options.transport_self);
+        if (!conn_options.transport) {
+            return RMQ_ERR_NOMEM;
+        }
+    }
+    rmq_status st = rq_conn_create(entry->home->loop, fd, &conn_options, &entry->conn, NULL);
+    if (st != RMQ_OK && options->transport && conn_options.transport->destroy) {
+        conn_options.transport->destroy(conn_options.transport_self);
+    }
+    return st;
+}
+
+static void welcome(struct server_loop *home, int fd)
+{
+    struct rq_server *server = home->server;
+    const struct rq_server_options *options = &server->options;
+    struct server_conn *entry = home->closing ? NULL : rq_calloc(1, sizeof *entry);
+    if (!entry) {
+        give_up(server, entry, fd);
+        return;
     }
     entry->home = home;
-    if (rq_conn_create(home->loop, fd, &conn_options, &entry->conn, NULL) != RMQ_OK) {
+    if (make_conn(entry, fd) != RMQ_OK) {
         RQ_LOG(ERROR, "connection refused", "cause=\"out of memory\"");
-        if (conn_options.transport && conn_options.transport->destroy) {
-            conn_options.transport->destroy(conn_options.transport_self);
-        }
         give_up(server, entry, fd);
         return;
     }

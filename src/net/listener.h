@@ -30,7 +30,8 @@ struct rq_server_options {
     /* May be NULL; exactly once per on_open. */
     void (*on_close)(void *user, struct rq_conn *conn, rmq_status why);
     void *user;
-    /* Seams; may be NULL. on_first_bytes as in rq_conn_ops; transport gives *self for a new connection. */
+    /* Seams; may be NULL. on_first_bytes as in rq_conn_ops; transport gives *self for a new connection,
+     * NULL when out of memory. */
     rmq_status (*on_first_bytes)(struct rq_conn *conn, struct rq_slice bytes, size_t *used);
     const struct rq_transport *(*transport)(void *user, void **self);
 
