@@ -74,18 +74,18 @@ static bool needs_expanding(const struct rmq_message_view *view)
            !atomic_load_explicit(&view->expanded, memory_order_acquire);
 }
 
-/* Makes bodies readable. true: all of them are. */
-static bool prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at, uint32_t count)
+/* Makes bodies readable; returns how many from the first on are, before one that is not. */
+static uint32_t prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at, uint32_t count)
 {
     struct rq_pool *pool = worker->pool;
     for (uint32_t i = 0; i < count; i++) {
         struct rmq_message_view *view = pulled->views[at + i];
         if (needs_expanding(view) && !pool->options.ops->prepare(pool, pulled, at + i)) {
-            return false;
+            return i;
         }
         worker->views[i] = view;
     }
-    return true;
+    return count;
 }
 
 /* Expanded bodies are kept only while somebody looks at them: a cache full of them would need many times its limit. */
@@ -129,18 +129,18 @@ static void consume(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t
     atomic_store_explicit(&worker->count, count, memory_order_relaxed);
     uint64_t calls = atomic_load_explicit(&worker->calls, memory_order_relaxed);
     atomic_store_explicit(&worker->calls, calls + 1, memory_order_relaxed);
-    if (prepare(worker, pulled, at, count)) {
-        call_listener(worker, pulled, at, count, piece);
-        return;
-    }
-    /* Some body is bad: each message goes its own way. */
-    for (uint32_t i = at; i < at + count; i++) {
-        if (prepare(worker, pulled, i, 1)) {
-            call_listener(worker, pulled, i, 1, piece);
-        } else {
-            report(worker->pool, pulled, piece);
-            *piece = (struct piece){.from = i + 1, .to = i + 1};
+    while (count > 0) {
+        uint32_t good = prepare(worker, pulled, at, count);
+        if (good > 0) {
+            call_listener(worker, pulled, at, good, piece);
         }
+        if (good < count) { /* the one behind them goes its own way */
+            report(worker->pool, pulled, piece);
+            good++;
+            *piece = (struct piece){.from = at + good, .to = at + good};
+        }
+        at += good;
+        count -= good;
     }
 }
 
