@@ -29,6 +29,36 @@ static rmq_status no_memory(rmq_error **err)
 
 /* ---- start, step by step ---- */
 
+/* "[::1]" is taken as "::1". */
+static rmq_status strip_brackets(struct rq_broker_options *options, const char *name,
+                                 const char *value, rmq_error **err)
+{
+    size_t n = value ? strlen(value) : 0;
+    if (n < 3 || value[0] != '[' || value[n - 1] != ']') {
+        return RMQ_OK;
+    }
+    char *bare = rq_strndup(value + 1, n - 2);
+    rmq_status st = bare ? rq_table_set(&rq_broker_options_table, options, name, bare, err)
+                         : no_memory(err);
+    rq_free(bare);
+    return st;
+}
+
+static rmq_status check_settings(struct rmq_broker *broker, rmq_error **err)
+{
+    struct rq_broker_options *options = &broker->settings.broker;
+    if (options->broker_role == RQ_ROLE_SLAVE) {
+        return rq_error_set(err, RMQ_ERR_UNSUPPORTED, "brokerRole SLAVE is not implemented");
+    }
+    if (options->broker_role == RQ_ROLE_SYNC_MASTER) {
+        RQ_LOG(WARN, "brokerRole SYNC_MASTER acts as ASYNC_MASTER: there are no slaves", "broker=%s",
+               options->broker_name);
+    }
+    rmq_status st = strip_brackets(options, "brokerIP1", options->broker_ip1, err);
+    st = st ? st : strip_brackets(options, "brokerIP2", options->broker_ip2, err);
+    return st ? st : strip_brackets(options, "bindAddress", options->bind_address, err);
+}
+
 static rmq_status take_settings(struct rmq_broker *broker, const rmq_broker_config *config,
                                 rmq_error **err)
 {
@@ -37,14 +67,7 @@ static rmq_status take_settings(struct rmq_broker *broker, const rmq_broker_conf
     if (st) {
         return rq_error_set(err, st, "settings of the broker: %s", rmq_status_text(st));
     }
-    if (broker->settings.broker.broker_role == RQ_ROLE_SLAVE) {
-        return rq_error_set(err, RMQ_ERR_UNSUPPORTED, "brokerRole SLAVE is not implemented");
-    }
-    if (broker->settings.broker.broker_role == RQ_ROLE_SYNC_MASTER) {
-        RQ_LOG(WARN, "brokerRole SYNC_MASTER acts as ASYNC_MASTER: there are no slaves", "broker=%s",
-               broker->settings.broker.broker_name);
-    }
-    return RMQ_OK;
+    return check_settings(broker, err);
 }
 
 /* What the broker adds to each message, as a property string. */
