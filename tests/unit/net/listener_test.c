@@ -322,7 +322,8 @@ START_TEST(an_allocation_that_fails_costs_a_call_or_a_connection)
 {
     static char body[100000];
     rq_mem_count(1);
-    world_start(&world, NULL);
+    struct world_options options = {.peers.backoff_first_ms = 1, .peers.backoff_most_ms = 2};
+    world_start(&world, &options);
     ck_assert_int_eq(world_echo(&world, "x", 1, 5000), RMQ_OK);
     int failed = 0;
     for (size_t i = 1; i <= 60; i++) {
