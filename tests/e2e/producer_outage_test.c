@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Sends while servers are dead, silent, slow, refusing or restarted: one deadline, shares, brokers that are avoided and come back, name servers that
+ * are skipped, errors that say what happened.
+ */
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
+#include "lib/proxy.h"
+#include "lib/usage.h"
+
+#define WAIT_MS 15000
+#define SEND_V2 310
+
+/* A port on which nobody listens, and one that accepts and never answers. */
+static int listen_on(char *addr, size_t room)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof in;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    TL_CHECK(fd >= 0);
+    TL_EQUAL(bind(fd, (struct sockaddr *)&in, size), 0);
+    TL_EQUAL(getsockname(fd, (struct sockaddr *)&in, &size), 0);
+    snprintf(addr, room, "127.0.0.1:%d", ntohs(in.sin_port));
+    TL_EQUAL(listen(fd, 64), 0);
+    return fd;
+}
+
+static rmq_producer *producer_on(const char *namesrv, int64_t timeout_ms)
+{
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "outage";
+    options.namesrv_addr = namesrv;
+    options.send_msg_timeout_ms = timeout_ms;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
+static rmq_message *message_to(const char *topic)
+{
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    TL_OK(rmq_message_create(topic, &message, &err));
+    TL_EQUAL(rmq_message_copy_body(message, "outage", 6), RMQ_OK);
+    return message;
+}
+
+static int compare_ms(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t stored_in(const char *namesrv, const char *topic)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    int64_t sum = 0;
+    TL_OK(rmq_admin_create(namesrv, &admin, &err));
+    TL_OK(rmq_admin_topic_status(admin, topic, 0, &list, &count, &err));
+    for (size_t i = 0; i < count; i++) {
+        sum += list[i].max_offset - list[i].min_offset;
+    }
+    rmq_admin_queue_status_free(list, count);
+    rmq_admin_destroy(admin);
+    return sum;
+}
+
+static void one_of_two_brokers_never_answers_and_all_sends_succeed(void)
+{
+    struct tl_cluster cluster;
+    char silent[64];
+    char brokers[256];
+    rmq_error *err = NULL;
+    int64_t took[200];
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    int fd = listen_on(silent, sizeof silent);
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a-good@%s,b-silent@%s", rmq_broker_addr(cluster.broker), silent);
+    tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = message_to(cluster.topic);
+    for (int i = 0; i < 200; i++) {
+        int64_t start = tl_now_ms();
+        TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+        took[i] = tl_now_ms() - start;
+    }
+    TL_EQUAL(stored_in(cluster.namesrv, cluster.topic), 200);
+    qsort(took + 5, 195, sizeof took[0], compare_ms);
+    TL_CHECK(took[5 + 193] < 100);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+    close(fd);
+    tl_cluster_stop(&cluster);
+}
+
+static void one_of_two_brokers_is_dead_and_all_sends_succeed(void)
+{
+    struct tl_cluster cluster;
+    char dead[64];
+    char brokers[256];
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    close(listen_on(dead, sizeof dead));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a-dead@%s,b-good@%s", dead, rmq_broker_addr(cluster.broker));
+    tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = message_to(cluster.topic);
+    int64_t start = tl_now_ms();
+    for (int i = 0; i < 100; i++) {
+        TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    }
+    TL_CHECK(tl_now_ms() - start < 2000);
+    TL_EQUAL(stored_in(cluster.namesrv, cluster.topic), 100);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_dead_broker_gives_an_error_that_names_it(void)
+{
+    char dead[64];
+    char brokers[128];
+    rmq_error *err = NULL;
+    close(listen_on(dead, sizeof dead));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a-dead@%s", dead);
+    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 2000);
+    rmq_message *message = message_to("Topic");
+    int64_t start = tl_now_ms();
+    TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_CONNECT);
+    TL_CHECK(tl_now_ms() - start < 2500);
+    TL_CHECK(strstr(rmq_error_message(err), dead) != NULL);
+    TL_CHECK(strcmp(rmq_error_broker(err), "a-dead") == 0);
+    TL_CHECK(rmq_error_retriable(err));
+    TL_CHECK(!rmq_error_maybe_stored(err));
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+}
+
+static void a_lost_answer_is_reported_as_maybe_stored(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = producer_on(cluster.namesrv, 3000);
+    rmq_message *message = message_to(cluster.topic);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    TL_OK(rmq_broker_fault_drop(cluster.broker, SEND_V2, -1, &err));
+    int64_t start = tl_now_ms();
+    TL_EQUAL(rmq_producer_send(producer, message, 400, NULL, &err), RMQ_ERR_TIMEOUT);
+    int64_t took = tl_now_ms() - start;
+    TL_CHECK(took >= 390 && took < 1500);
+    TL_CHECK(rmq_error_maybe_stored(err));
+    TL_CHECK(strstr(rmq_error_message(err), cluster.topic) != NULL);
+    rmq_error_destroy(err);
+    err = NULL;
+    rmq_broker_fault_clear(cluster.broker);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void refusals_that_may_pass_are_tried_again_and_others_are_not(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = producer_on(cluster.namesrv, 3000);
+    rmq_message *message = message_to(cluster.topic);
+    TL_OK(rmq_broker_fault_answer(cluster.broker, SEND_V2, 2, 2, "[OVERLOAD]", &err));
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    TL_OK(rmq_broker_fault_answer(cluster.broker, SEND_V2, 3, 14, "not writable", &err));
+    TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_BROKER);
+    TL_EQUAL(rmq_error_remote_code(err), 14);
+    TL_CHECK(strstr(rmq_error_message(err), "not writable") != NULL);
+    TL_CHECK(rmq_error_retriable(err));
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_OK(rmq_broker_fault_answer(cluster.broker, SEND_V2, 1, 13, "illegal", &err));
+    TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_BROKER);
+    TL_EQUAL(rmq_error_remote_code(err), 13);
+    TL_CHECK(!rmq_error_retriable(err));
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    TL_EQUAL(stored_in(cluster.namesrv, cluster.topic), 2);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void an_answer_without_the_fields_of_a_send_is_no_result(void)
+{
+    struct tl_cluster cluster;
+    char brokers[128];
+    rmq_error *err = NULL;
+    rmq_send_result *result = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
+    tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = message_to(cluster.topic);
+    TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+    TL_EQUAL(rmq_send_result_status(result), RMQ_SEND_OK);
+    rmq_send_result_destroy(result);
+    TL_CHECK(tl_proxy_script(proxy, "answer request 310 times 1 code 10"));
+    TL_EQUAL(rmq_producer_send(producer, message, 0, &result, &err), RMQ_ERR_PROTOCOL);
+    TL_CHECK(rmq_error_maybe_stored(err));
+    TL_CHECK(result == NULL);
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_cut_connection_is_tried_again(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = producer_on(cluster.namesrv, 3000);
+    rmq_message *message = message_to(cluster.topic);
+    for (int i = 0; i < 20; i++) {
+        TL_OK(rmq_broker_fault_cut(cluster.broker, SEND_V2, 1, &err));
+        TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    }
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void dead_and_silent_name_servers_are_skipped_within_the_call(void)
+{
+    struct tl_cluster cluster;
+    char silent[64];
+    char dead[64];
+    char list[512];
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    int fd = listen_on(silent, sizeof silent);
+    close(listen_on(dead, sizeof dead));
+    snprintf(list, sizeof list, "no-such-host.invalid:9876;%s;%s;%s", silent, dead, cluster.namesrv);
+    rmq_producer *producer = producer_on(list, 3000);
+    rmq_message *message = message_to(cluster.topic);
+    int64_t start = tl_now_ms();
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    TL_CHECK(tl_now_ms() - start < 2000);
+    rmq_producer_destroy(producer);
+    rmq_message_destroy(message);
+    close(fd);
+    tl_cluster_stop(&cluster);
+}
+
+static void an_unknown_host_fails_with_its_name_and_the_process_lives(void)
+{
+    rmq_error *err = NULL;
+    rmq_producer *producer = producer_on("no-such-host.invalid:9876", 3000);
+    rmq_message *message = message_to("Topic");
+    int64_t start = tl_now_ms();
+    rmq_status st = rmq_producer_send(producer, message, 0, NULL, &err);
+    TL_CHECK(st == RMQ_ERR_NO_NAMESRV || st == RMQ_ERR_TIMEOUT);
+    TL_CHECK(tl_now_ms() - start < 5000);
+    TL_CHECK(strstr(rmq_error_message(err), "no-such-host.invalid") != NULL || st == RMQ_ERR_TIMEOUT);
+    TL_CHECK(rmq_error_retriable(err));
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+}
+
+static void bad_name_server_lists_are_refused_at_creation(void)
+{
+    static const struct {
+        const char *list;
+        rmq_status status;
+    } bad[] = {{"host", RMQ_ERR_INVALID},
+               {"host:99999", RMQ_ERR_INVALID},
+               {"[::1:9876", RMQ_ERR_INVALID},
+               {";;", RMQ_ERR_NO_NAMESRV},
+               {"http://host:80", RMQ_ERR_UNSUPPORTED}};
+    unsetenv("NAMESRV_ADDR");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        rmq_error *err = NULL;
+        rmq_producer *producer = NULL;
+        rmq_producer_options options;
+        rmq_producer_options_init(&options, sizeof options);
+        options.producer_group = "g";
+        options.namesrv_addr = bad[i].list;
+        TL_EQUAL(rmq_producer_create(&options, &producer, &err), bad[i].status);
+        TL_CHECK(*rmq_error_message(err));
+        rmq_error_destroy(err);
+        err = NULL;
+        options.namesrv_addr = NULL;
+        TL_EQUAL(rmq_producer_create(&options, &producer, &err), RMQ_ERR_NO_NAMESRV);
+        TL_CHECK(strstr(rmq_error_message(err), "NAMESRV_ADDR") != NULL);
+        rmq_error_destroy(err);
+    }
+}
+
+static void the_environment_names_the_name_server(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    setenv("NAMESRV_ADDR", cluster.namesrv, 1);
+    rmq_producer *producer = producer_on(NULL, 3000);
+    rmq_message *message = message_to(cluster.topic);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_topic_without_route_is_an_error_that_names_it(void)
+{
+    rmq_error *err = NULL;
+    struct tl_namesrv *ns = tl_namesrv_start();
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 1000);
+    rmq_message *message = message_to("NoSuchTopic");
+    TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_NO_ROUTE);
+    TL_CHECK(strstr(rmq_error_message(err), "NoSuchTopic") != NULL);
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+}
+
+struct restart {
+    rmq_producer *producer;
+    rmq_message *message;
+};
+
+static bool can_send(void *arg)
+{
+    struct restart *restart = arg;
+    return rmq_producer_send(restart->producer, restart->message, 500, NULL, NULL) == RMQ_OK;
+}
+
+static void a_broker_that_comes_back_is_used_again(void)
+{
+    struct tl_cluster cluster;
+    char brokers[128];
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
+    tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
+    struct restart restart = {.producer = producer, .message = message_to(cluster.topic)};
+    TL_OK(rmq_producer_send(producer, restart.message, 0, NULL, &err));
+    for (int round = 0; round < 2; round++) {
+        if (round == 0) {
+            tl_proxy_refuse(proxy, true);
+        } else {
+            tl_proxy_blackhole(proxy, true);
+        }
+        TL_CHECK(rmq_producer_send(producer, restart.message, 700, NULL, NULL) != RMQ_OK);
+        tl_proxy_refuse(proxy, false);
+        tl_proxy_blackhole(proxy, false);
+        TL_CHECK(tl_wait(can_send, &restart, WAIT_MS));
+    }
+    rmq_message_destroy(restart.message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
+static void an_outage_costs_few_connection_attempts_and_no_descriptors(void)
+{
+    struct tl_cluster cluster;
+    char brokers[128];
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
+    tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = message_to(cluster.topic);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    tl_proxy_refuse(proxy, true);
+    int before = tl_usage_of(0).descriptors;
+    uint64_t connections = tl_proxy_connections(proxy);
+    int64_t start = tl_now_ms();
+    while (tl_now_ms() - start < 3000) {
+        TL_CHECK(rmq_producer_send(producer, message, 100, NULL, NULL) != RMQ_OK);
+    }
+    TL_CHECK(tl_proxy_connections(proxy) - connections <= 12);
+    TL_CHECK(tl_usage_of(0).descriptors <= before + 2);
+    tl_proxy_refuse(proxy, false);
+    TL_CHECK(tl_wait(can_send, &(struct restart){producer, message}, WAIT_MS));
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
+static void count_failure(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    (void)result;
+    atomic_fetch_add((_Atomic int *)user, err ? 1 : 1000);
+}
+
+static bool is_one(void *arg)
+{
+    return atomic_load((_Atomic int *)arg) > 0;
+}
+
+static void an_asynchronous_send_to_a_black_hole_returns_at_once(void)
+{
+    char silent[64];
+    char brokers[128];
+    _Atomic int failures = 0;
+    rmq_error *err = NULL;
+    int fd = listen_on(silent, sizeof silent);
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "b@%s", silent);
+    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 800);
+    rmq_message *message = message_to("Topic");
+    int64_t start = tl_now_ms();
+    TL_OK(rmq_producer_send_async(producer, message, count_failure, &failures, &err));
+    TL_CHECK(tl_now_ms() - start < 50);
+    TL_CHECK(tl_wait(is_one, &failures, 3000));
+    TL_EQUAL(atomic_load(&failures), 1);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(one_of_two_brokers_never_answers_and_all_sends_succeed),
+        TL_CASE(one_of_two_brokers_is_dead_and_all_sends_succeed),
+        TL_CASE(a_dead_broker_gives_an_error_that_names_it),
+        TL_CASE(a_lost_answer_is_reported_as_maybe_stored),
+        TL_CASE(refusals_that_may_pass_are_tried_again_and_others_are_not),
+        TL_CASE(an_answer_without_the_fields_of_a_send_is_no_result),
+        TL_CASE(a_cut_connection_is_tried_again),
+        TL_CASE(dead_and_silent_name_servers_are_skipped_within_the_call),
+        TL_CASE(an_unknown_host_fails_with_its_name_and_the_process_lives),
+        TL_CASE(bad_name_server_lists_are_refused_at_creation),
+        TL_CASE(the_environment_names_the_name_server),
+        TL_CASE(a_topic_without_route_is_an_error_that_names_it),
+        TL_CASE(a_broker_that_comes_back_is_used_again),
+        TL_CASE(an_outage_costs_few_connection_attempts_and_no_descriptors),
+        TL_CASE(an_asynchronous_send_to_a_black_hole_returns_at_once),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
