@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Administration through the public API: topics, routes, clusters, offsets, groups, messages by id. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define WAIT_MS 10000
+
+static rmq_admin *admin_of(const struct tl_cluster *cluster)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    return admin;
+}
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+    for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
+        if (strncmp(p, line, n) == 0 && p[n] == '\n') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void a_created_topic_can_be_used_at_once(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    char *text = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    tl_cluster_start(&cluster, 4);
+    rmq_admin *admin = admin_of(&cluster);
+    snprintf(cluster.topic + strlen(cluster.topic), 8, "-made");
+    TL_EQUAL(rmq_admin_topic_route(admin, cluster.topic, 0, &text, &err), RMQ_ERR_NO_ROUTE);
+    TL_CHECK(strstr(rmq_error_message(err), cluster.topic) != NULL);
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_OK(rmq_admin_create_topic(admin, NULL, cluster.topic, 3, 3, 6, WAIT_MS, &err));
+    TL_OK(rmq_admin_topic_route(admin, cluster.topic, 0, &text, &err));
+    TL_CHECK(strstr(text, "\"readQueueNums\":3") != NULL);
+    rmq_string_free(text);
+    TL_OK(rmq_admin_topic_list(admin, 0, &text, &err));
+    TL_CHECK(has_line(text, cluster.topic));
+    rmq_string_free(text);
+    TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &list, &count, &err));
+    TL_EQUAL(count, 3);
+    for (size_t i = 0; i < count; i++) {
+        TL_EQUAL(list[i].queue_id, i);
+        TL_EQUAL(list[i].max_offset, 0);
+    }
+    rmq_admin_queue_status_free(list, count);
+    TL_OK(rmq_admin_create_topic(admin, NULL, cluster.topic, 6, 6, 6, WAIT_MS, &err));
+    TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &list, &count, &err));
+    TL_EQUAL(count, 6);
+    rmq_admin_queue_status_free(list, count);
+    rmq_admin_destroy(admin);
+    tl_cluster_stop(&cluster);
+}
+
+static void wrong_arguments_are_refused(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    rmq_admin *admin = admin_of(&cluster);
+    TL_EQUAL(rmq_admin_create_topic(admin, NULL, "bad topic", 1, 1, 6, 0, NULL), RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_admin_create_topic(admin, NULL, "T", -1, 1, 6, 0, NULL), RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_admin_create_topic(admin, "no-such-cluster", "T", 1, 1, 6, 0, &err), RMQ_ERR_NO_BROKER);
+    TL_CHECK(strstr(rmq_error_message(err), "no-such-cluster") != NULL);
+    rmq_error_destroy(err);
+    const rmq_message_view *view = NULL;
+    TL_EQUAL(rmq_admin_view_message(admin, "not an id", 0, &view, NULL), RMQ_ERR_INVALID);
+    rmq_admin_destroy(admin);
+    rmq_admin_destroy(NULL);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_dead_name_server_is_named(void)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    char *text = NULL;
+    TL_OK(rmq_admin_create("127.0.0.1:1", &admin, &err));
+    TL_EQUAL(rmq_admin_cluster_info(admin, 2000, &text, &err), RMQ_ERR_NO_NAMESRV);
+    TL_CHECK(strstr(rmq_error_message(err), "127.0.0.1:1") != NULL);
+    rmq_error_destroy(err);
+    rmq_admin_destroy(admin);
+}
+
+static void the_cluster_shows_its_brokers(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    char *text = NULL;
+    tl_cluster_start(&cluster, 4);
+    rmq_admin *admin = admin_of(&cluster);
+    TL_OK(rmq_admin_cluster_info(admin, 0, &text, &err));
+    TL_CHECK(strstr(text, "brokerAddrTable") != NULL);
+    TL_CHECK(strstr(text, "\"0\":") != NULL);
+    if (cluster.broker) {
+        TL_CHECK(strstr(text, rmq_broker_addr(cluster.broker)) != NULL);
+    }
+    rmq_string_free(text);
+    rmq_admin_destroy(admin);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_message_is_found_by_its_offset_id(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_send_result *result = NULL;
+    rmq_message *message = NULL;
+    const rmq_message_view *view = NULL;
+    char body[10000];
+    memset(body, 'v', sizeof body); /* compressed on its way */
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(rmq_message_create(cluster.topic, &message, &err));
+    rmq_message_set_tag(message, "tag");
+    rmq_message_add_key(message, "k1");
+    rmq_message_add_key(message, "k2");
+    rmq_message_set_property(message, "name", "value");
+    rmq_message_copy_body(message, body, sizeof body);
+    TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+    rmq_admin *admin = admin_of(&cluster);
+    TL_OK(rmq_admin_view_message(admin, rmq_send_result_offset_msg_id(result), 0, &view, &err));
+    TL_CHECK(strcmp(rmq_message_view_topic(view), cluster.topic) == 0);
+    TL_CHECK(strcmp(rmq_message_view_tag(view), "tag") == 0);
+    TL_CHECK(strcmp(rmq_message_view_keys(view), "k1 k2") == 0);
+    TL_CHECK(strcmp(rmq_message_view_property(view, "name"), "value") == 0);
+    TL_CHECK(strcmp(rmq_message_view_property(view, "none"), "") == 0);
+    TL_CHECK(strcmp(rmq_message_view_id(view), rmq_send_result_msg_id(result)) == 0);
+    TL_CHECK(strcmp(rmq_message_view_offset_id(view), rmq_send_result_offset_msg_id(result)) == 0);
+    TL_EQUAL(rmq_message_view_queue_offset(view), rmq_send_result_queue_offset(result));
+    size_t size = 0;
+    TL_CHECK(memcmp(rmq_message_view_body(view, &size), body, sizeof body) == 0);
+    TL_EQUAL(size, sizeof body);
+    TL_CHECK(strchr(rmq_message_view_store_host(view), ':') != NULL);
+    rmq_message_view_release(view);
+    char missing[64];
+    snprintf(missing, sizeof missing, "%.16s%016X", rmq_send_result_offset_msg_id(result), 0x7ffffff);
+    TL_EQUAL(rmq_admin_view_message(admin, missing, 0, &view, NULL), RMQ_ERR_NOT_FOUND);
+    rmq_send_result_destroy(result);
+    rmq_message_destroy(message);
+    rmq_admin_destroy(admin);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void an_offset_that_is_not_stored_is_not_zero(void)
+{
+    struct tl_cluster cluster;
+    static struct tl_seen seen;
+    rmq_error *err = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    char *members = NULL;
+    int64_t offset = -7;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 10);
+    rmq_admin *admin = admin_of(&cluster);
+    TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &list, &count, &err));
+    TL_EQUAL(count, 1);
+    TL_EQUAL(list[0].max_offset, 10);
+    TL_CHECK(list[0].last_update_ms > 0);
+    TL_EQUAL(rmq_admin_consumer_offset(admin, cluster.group, cluster.topic, list[0].broker_name, 0, 0, &offset, NULL),
+             RMQ_ERR_NOT_FOUND);
+    TL_EQUAL(offset, -7);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, 10, WAIT_MS);
+    TL_OK(rmq_admin_group_members(admin, cluster.group, cluster.topic, 0, &members, &err));
+    TL_CHECK(has_line(members, rmq_consumer_client_id(consumer)));
+    rmq_string_free(members);
+    TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
+    rmq_consumer_destroy(consumer);
+    TL_OK(rmq_admin_consumer_offset(admin, cluster.group, cluster.topic, list[0].broker_name, 0, 0, &offset, &err));
+    TL_EQUAL(offset, 10);
+    rmq_admin_queue_status_free(list, count);
+    rmq_admin_destroy(admin);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(a_created_topic_can_be_used_at_once), TL_CASE(wrong_arguments_are_refused),
+        TL_CASE(a_dead_name_server_is_named),         TL_CASE(the_cluster_shows_its_brokers),
+        TL_CASE(a_message_is_found_by_its_offset_id), TL_CASE(an_offset_that_is_not_stored_is_not_zero),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
