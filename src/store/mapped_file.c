@@ -195,7 +195,8 @@ void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upt
 {
     for (size_t at = from / RQ_STORE_PAGE * RQ_STORE_PAGE; at < upto; at += RQ_STORE_PAGE) {
         volatile char *p = file->data + at;
-        *p = *p;
+        char same = *p;
+        *p = same;
     }
 }
 

@@ -215,8 +215,8 @@ size_t rq_store_query(struct rq_store *store, struct rq_slice topic, struct rq_s
             if (read_record(store, &reader, offsets[i], &record, &start) &&
                 has_key(&record, topic, key, begin_ms, end_ms) && !has_ref(refs, n, start)) {
                 rq_mapped_file_retain(reader.file);
-                refs[n++] =
-                    (struct rq_store_ref){.p = start, .n = record.size, .file = reader.file};
+                refs[n] = (struct rq_store_ref){.p = start, .n = record.size, .file = reader.file};
+                n++;
             }
         }
     } while (hits == HITS_AT_ONCE && n < max);

@@ -106,7 +106,7 @@ static long resident_kb(void)
 START_TEST(an_idle_store_with_1600_queues_stays_small_and_an_empty_one_opens_at_once)
 {
     struct fixture fix;
-    char topic[16];
+    char topic[24];
     fixture_begin(&fix);
     rq_table_defaults(&rq_store_table, &fix.options); /* sizes of a real broker */
     fix.options.store_path_root_dir = fix.dir;
