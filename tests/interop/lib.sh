@@ -216,18 +216,21 @@ start_shared_ours() {
 
 # ---- peers ---------------------------------------------------------------------------------------------------------
 
+# start_peer NAME [JVM options...]: cases speak to the one named "peer", or to $PEER.
 start_peer() {
-    mkdir -p "$RUN/peer"
+    local name=$1
+    shift
+    mkdir -p "$RUN/$name"
     # shellcheck disable=SC2086
-    launch peer java $JVM "-Duser.home=$RUN/peer" "-Drocketmq.home.dir=$RUN/peer" "-Duser.timezone=UTC" \
-        -Dfile.encoding=UTF-8 -cp "$CACHE/classes:$CACHE/jars-5.3.3/*" Peer
-    wait_for_words peer 30 "^ready "
+    launch "$name" java $JVM "-Duser.home=$RUN/$name" "-Drocketmq.home.dir=$RUN/$name" "-Duser.timezone=UTC" \
+        -Dfile.encoding=UTF-8 "$@" -cp "$CACHE/classes:$CACHE/jars-5.3.3/*" Peer
+    wait_for_words "$name" 30 "^ready "
 }
 
 # peer COMMAND key=value...: asks the Java peer; prints its answer without the last line, and succeeds if that was "ok".
 peer() {
     local port answer
-    port=$(awk '/^ready / { print $2 }' "$RUN/peer/out")
+    port=$(awk '/^ready / { print $2 }' "$RUN/${PEER:-peer}/out")
     exec 9<> "/dev/tcp/127.0.0.1/$port" || fail "the Java peer is gone"
     echo "$*" >&9
     answer=$(cat <&9)

@@ -60,6 +60,19 @@ case_go_on_real_533() { need_go; use_real 5.3.3; go_and_go; }
 case_java_on_ours() { use_ours; java_and_java; }
 case_go_on_ours() { need_rmq; need_go; use_ours; go_and_go; }
 
+# Headers in the compact form instead of JSON: a property of the whole process in Java.
+case_java_binary_on_ours() {
+    use_ours
+    local topic=JavaBinary PEER=binary-peer
+    start_peer $PEER -Drocketmq.serialize.type=ROCKETMQ
+    new_topic $topic
+    java_produce $topic seed=$topic count=2000 mode=async
+    java_produce $topic seed=$topic from=2000 count=500 mode=batch
+    java_consume "$RUN/$topic" $topic 2500
+    same_report "Java" "$RUN/$topic" seed=$topic count=2500
+    stop_server $PEER
+}
+
 # Asked for again (through the retry topic and a delay level), sent with a delay, and taken under locks.
 case_java_later_on_ours() {
     use_ours
@@ -98,3 +111,29 @@ case_c_to_java_on_real_533() { need_rmq; use_real 5.3.3; c_to_java; }
 case_c_to_java_on_real_497() { need_rmq; use_real 4.9.7; c_to_java; }
 case_java_to_c_on_real_533() { need_rmq; use_real 5.3.3; java_to_c; }
 case_java_to_c_on_real_497() { need_rmq; use_real 4.9.7; java_to_c; }
+
+case_c_binary_on_real_533() {
+    need_rmq
+    use_real 5.3.3
+    local topic=CBinary
+    new_topic $topic
+    c_produce "$RUN/$topic.sent" $topic "--serialize ROCKETMQ --mode async" seed=$topic count=2000
+    c_produce "$RUN/$topic.batch" $topic "--serialize ROCKETMQ --batch 50" seed=$topic from=2000 count=500
+    c_consume "$RUN/$topic" $topic G-$topic 2500 60 --serialize ROCKETMQ
+    same_report "rmq consume" "$RUN/$topic" seed=$topic count=2500
+}
+
+# Our client and the Go client, each reading the other.
+case_c_and_go_on_real_533() {
+    need_rmq
+    need_go
+    use_real 5.3.3
+    local topic=CGo
+    new_topic $topic
+    c_produce "$RUN/$topic.sent" $topic "--mode async" seed=$topic count=2000
+    go_run produce "ns=$NS" topic=$topic seed=$topic from=2000 count=2000 mode=async
+    go_run consume "ns=$NS" topic=$topic group=G-$topic count=4000 timeout=120 "report=$RUN/$topic"
+    same_report "Go" "$RUN/$topic" seed=$topic count=4000
+    c_consume "$RUN/$topic.c" $topic GC-$topic 4000 60
+    same_report "rmq consume" "$RUN/$topic.c" seed=$topic count=4000
+}

@@ -137,17 +137,21 @@ case_starts_within_a_second() {
 }
 
 idle_latency() {
-    local topic=Idle
+    local topic=Idle rc=0 port
     new_topic $topic 4
-    # shellcheck disable=SC2046
-    timeout 150 $PYTHON "$HERE/latency.py" "$RMQ" "$NS" $topic $(awk '/^ready / { print $2 }' "$RUN/peer/out") 20 ||
-        fail "$BROKER: p99 not below 20 ms"
+    port=$(awk '/^ready / { print $2 }' "$RUN/peer/out")
+    timeout 150 $PYTHON "$HERE/latency.py" "$RMQ" "$NS" $topic "$port" 20 || rc=$?
+    [ $rc != 77 ] || skip "this machine is too busy to tell"
+    [ $rc = 0 ] || fail "$BROKER: p99 not below 20 ms"
 }
 
-case_idle_latency() {
+case_idle_latency_on_real_533() {
     need_rmq
     use_real 5.3.3
     idle_latency
+}
+
+case_idle_latency_on_ours() {
     use_ours
     idle_latency
 }
