@@ -146,9 +146,8 @@ static void store(struct back *back)
 
 void rq_process_send_back(const struct rq_request *request)
 {
-    struct back back;
+    struct back back = {.request = request};
     struct rq_store_ref ref;
-    back.request = request;
     if (!rq_request_decode(request, &rq_tab_send_back, &back.header) || !check(&back)) {
         return;
     }

@@ -31,12 +31,10 @@ struct raw {
     enum rq_serialize serialize; /* that requests use */
     struct rq_buf in;
     char *last; /* memory of the last frame */
-};
-
-/* A frame read; valid until the next one. */
-struct raw_answer {
-    struct rq_header header;
-    struct rq_slice body;
+    struct raw_answer {
+        struct rq_header header;
+        struct rq_slice body;
+    } answer; /* that raw_call and its like return; valid until the next one */
 };
 
 struct raw *raw_open(const char *addr);
