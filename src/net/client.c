@@ -232,6 +232,7 @@ static void begin_attempt(struct rq_peer *peer)
     ref(peer);
     rq_mutex_lock(&peer->lock);
     peer->connecting = true;
+    peer->attempt_ms = rq_loop_now(peers->loop);
     rq_mutex_unlock(&peer->lock);
     if (!rq_connect_start(&peer->connect, peers->loop, peer->host, peer->port,
                           peers->options.connect_timeout_ms, on_connect, peer)) {

@@ -43,8 +43,8 @@ struct rq_peers_options {
 
 enum rq_call_mode {
     RQ_WAIT, /* not connected: wait for the connection, until the deadline or a failed attempt */
-    RQ_FAIL_FAST, /* as RQ_WAIT, but fail at once while the last attempt failed and the next is not due */
-    RQ_PATIENT /* wait until the deadline, whatever fails in between */
+    RQ_FAIL_FAST, /* as RQ_WAIT, but fail at once while attempts fail or one takes very long */
+    RQ_PATIENT    /* wait until the deadline, whatever fails in between */
 };
 
 /* Keeps a reference to the loop. Any thread. */

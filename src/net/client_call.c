@@ -32,16 +32,21 @@ static rmq_status refuse(struct rq_out *out, rmq_status st)
     return st;
 }
 
-/* Why a call without a connection cannot even wait; RMQ_OK when it can. */
+/* Why a call without a connection does not even wait; RMQ_OK when it does. The loop tries on meanwhile, whoever calls. */
 static rmq_status hopeless_locked(const struct rq_peer *peer, enum rq_call_mode mode)
 {
     if (peer->closed) {
         return RMQ_ERR_CLOSED;
     }
-    if (mode == RQ_FAIL_FAST && peer->failing && rq_mono_ms() < peer->next_attempt_ms) {
+    if (mode != RQ_FAIL_FAST) {
+        return RMQ_OK;
+    }
+    if (peer->failing) {
         return peer->failure;
     }
-    return RMQ_OK;
+    int64_t limit = peer->peers->options.connect_timeout_ms;
+    bool is_long = peer->connecting && rq_mono_ms() - peer->attempt_ms > limit;
+    return is_long ? RMQ_ERR_CONNECT : RMQ_OK;
 }
 
 static rmq_status wait_locked(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,

@@ -50,7 +50,8 @@ struct rq_peer {
     bool closed;
     bool kick_posted;
     bool connecting;         /* written by the loop only */
-    bool failing;            /* the last attempt failed */
+    int64_t attempt_ms;      /* when the last attempt began */
+    bool failing;            /* it, or the one before, failed */
     rmq_status failure;      /* why */
     int64_t next_attempt_ms; /* not before */
     char *reason;            /* text, or NULL */

@@ -14,7 +14,7 @@
 #include "base/time.h"
 #include "net/loop_priv.h"
 
-#define RESOLVE_TIMEOUT_MS 10000
+#define RESOLVE_TIMEOUT_MS 30000 /* the system asks several times, 5 s each */
 #define UNACKED_MS         20000 /* bytes unacknowledged for so long end a connection whose peer vanished */
 
 static void try_next(struct rq_connect *attempt);

@@ -184,6 +184,7 @@ static bool prepare(struct rq_loop *loop)
     loop->pid = getpid();
     rq_mpsc_init(&loop->tasks);
     rq_list_init(&loop->flush);
+    rq_list_init(&loop->look_ups_waiting);
     atomic_init(&loop->refs, 1);
     atomic_init(&loop->stop, false);
     atomic_init(&loop->sleeping, 0);

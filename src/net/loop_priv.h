@@ -40,7 +40,9 @@ struct rq_loop {
     struct rq_timer *timers;
     int64_t armed_ms; /* due time that tick_event is set to, or RQ_FOREVER */
     int64_t now_ms;
-    int busy;              /* things that need further turns before the loop may end */
+    int busy;     /* things that need further turns before the loop may end */
+    int look_ups; /* threads of resolve.c at work */
+    struct rq_list look_ups_waiting;
     struct rq_list flush;  /* struct rq_flush: to be called at the end of the turn */
     char *scratch;         /* RQ_LOOP_SCRATCH bytes that all connections read into */
     struct rq_frame frame; /* the frame being handled */

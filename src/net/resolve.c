@@ -1,47 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Host names to addresses: see the header for why evdns. A look-up ends with evdns's callback, which comes after a cancel, too; its base is
- * freed some turns of the loop later, when nothing that evdns has deferred can touch it any more, and the loop does not end before. A name
- * without any name server is refused at once: evdns would let it wait. Loop thread.
+ * Host names to addresses; the header says why by threads. A look-up and its thread share a counted job, and meet under its lock: the
+ * thread posts the result unless the look-up was given up. Loop thread, but for look_up.
  */
 #include "net/resolve.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include <event2/dns.h>
-#include <event2/util.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "base/thread.h"
 #include "net/loop_priv.h"
 
-#define RESOLV_CONF "/etc/resolv.conf"
-#define HOSTS       "/etc/hosts"
-#define REST_TURNS  3 /* of the loop between the answer and freeing the base */
+#define MOST_THREADS 4 /* of a loop; more names wait for their turn */
+
+/* What the thread and the look-up share. */
+struct job {
+    _Atomic uint32_t refs; /* atomic: as any count */
+    struct rq_mutex lock;
+    struct rq_resolve *resolve; /* guarded by lock; NULL once posted or given up */
+    /* written by the thread before it posts, read after */
+    int count;
+    char reason[128];
+    union rq_sockaddr addrs[RQ_RESOLVE_MAX];
+    /* immutable */
+    uint16_t port;
+    char host[RQ_HOST_MAX];
+};
 
 struct rq_resolve {
     struct rq_loop *loop;
-    struct evdns_base *base;
-    struct evdns_getaddrinfo_request *request; /* NULL once it has called back */
+    struct job *job;
+    struct rq_thread thread;
+    struct rq_list node; /* while it waits for a thread */
     struct rq_task task;
     struct rq_timer timer;
-    rq_resolve_done *done; /* NULL after cancel, and once it was called */
+    rq_resolve_done *done; /* NULL after cancel */
     void *user;
-    rmq_status status;
-    int count;
-    bool answered;
-    int rest;
-    uint16_t port;
-    union rq_sockaddr addrs[RQ_RESOLVE_MAX];
-    char host[RQ_HOST_MAX];
-    char reason[RQ_HOST_MAX + 64];
+    const char *failed; /* static text; NULL: the job's result counts */
 };
 
 rmq_status rq_address_split(const char *address, char *host, uint16_t *port, rmq_error **err)
@@ -104,158 +108,194 @@ bool rq_address_literal(const char *host, uint16_t port, union rq_sockaddr *out)
     return true;
 }
 
-static void free_resolve(struct rq_resolve *resolve)
+static void release_job(struct job *job)
 {
-    if (resolve->base) {
-        evdns_base_free(resolve->base, 0);
+    if (atomic_fetch_sub_explicit(&job->refs, 1, memory_order_acq_rel) == 1) {
+        rq_mutex_destroy(&job->lock);
+        rq_free(job);
     }
-    resolve->loop->busy--;
-    rq_free(resolve);
 }
 
-/* A later turn: nothing of evdns is on the stack any more. */
+/* Takes the look-up off the job: whoever does so, thread or loop, is the one who posts its task. NULL: the other one was first. */
+static struct rq_resolve *take_resolve(struct job *job)
+{
+    rq_mutex_lock(&job->lock);
+    struct rq_resolve *resolve = job->resolve;
+    job->resolve = NULL;
+    rq_mutex_unlock(&job->lock);
+    return resolve;
+}
+
+/* ---- the look-up's own thread ---- */
+
+static void take_addresses(struct job *job, const struct addrinfo *list)
+{
+    for (const struct addrinfo *p = list; p && job->count < RQ_RESOLVE_MAX; p = p->ai_next) {
+        if ((p->ai_family == AF_INET || p->ai_family == AF_INET6) &&
+            p->ai_addrlen <= sizeof(union rq_sockaddr)) {
+            union rq_sockaddr *addr = &job->addrs[job->count++];
+            memcpy(addr, p->ai_addr, p->ai_addrlen);
+            set_port(addr, job->port);
+        }
+    }
+}
+
+static void look_up(void *arg)
+{
+    struct job *job = arg;
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    int rc = getaddrinfo(job->host, NULL, &hints, &list);
+    int error = errno;
+    if (rc == 0) {
+        take_addresses(job, list);
+        freeaddrinfo(list);
+    }
+    if (job->count == 0) {
+        const char *why = rc == EAI_SYSTEM ? strerror(error) : gai_strerror(rc);
+        snprintf(job->reason, sizeof job->reason, "%s", rc == 0 ? "no address" : why);
+    }
+    rq_mutex_lock(&job->lock);
+    if (job->resolve) {
+        /* Under the lock: the loop cannot end while a look-up of its own has not been taken off. */
+        rq_loop_post(job->resolve->loop, &job->resolve->task);
+        job->resolve = NULL;
+    }
+    rq_mutex_unlock(&job->lock);
+    release_job(job);
+}
+
+/* ---- loop ---- */
+
+static void start_waiting(struct rq_loop *loop);
+
+static void free_resolve(struct rq_resolve *resolve)
+{
+    struct rq_loop *loop = resolve->loop;
+    rq_timer_stop(&resolve->timer);
+    rq_list_remove(&resolve->node);
+    release_job(resolve->job);
+    rq_free(resolve);
+    start_waiting(loop);
+}
+
 static void deliver(struct rq_task *task)
 {
     struct rq_resolve *resolve = RQ_CONTAINER_OF(task, struct rq_resolve, task);
-    if (resolve->done) {
-        rq_resolve_done *done = resolve->done;
-        resolve->done = NULL;
-        done(resolve->user, resolve->status, resolve->addrs, resolve->count, resolve->reason);
+    struct job *job = resolve->job;
+    if (resolve->thread.started) {
+        rq_thread_join(&resolve->thread); /* it has posted: it is at its end */
+        resolve->loop->look_ups--;
     }
-    if (resolve->base && resolve->rest++ < REST_TURNS) {
-        rq_loop_post(resolve->loop, task);
-        return;
+    if (resolve->done && !resolve->failed && job->count > 0) {
+        resolve->done(resolve->user, RMQ_OK, job->addrs, job->count, "");
+    } else if (resolve->done) {
+        char reason[RQ_HOST_MAX + sizeof job->reason + 2];
+        snprintf(reason, sizeof reason, "%s: %s", job->host,
+                 resolve->failed ? resolve->failed : job->reason);
+        resolve->done(resolve->user, RMQ_ERR_RESOLVE, NULL, 0, reason);
     }
     free_resolve(resolve);
 }
 
-static void finish(struct rq_resolve *resolve)
+/* Leaves the thread, if there is one, alone with the job. false: it has posted already. */
+static bool give_up(struct rq_resolve *resolve)
 {
-    resolve->answered = true;
-    rq_timer_stop(&resolve->timer);
-    rq_loop_post(resolve->loop, &resolve->task);
+    if (!take_resolve(resolve->job)) {
+        return false;
+    }
+    if (resolve->thread.started) {
+        pthread_detach(resolve->thread.id);
+        resolve->thread.started = false;
+        resolve->loop->look_ups--;
+    }
+    return true;
 }
 
-static void fail(struct rq_resolve *resolve, const char *why)
+/* Ends the look-up with a result of the loop's own: an error, or (failed NULL) what the job has. */
+static void finish(struct rq_resolve *resolve, const char *failed)
 {
-    resolve->status = RMQ_ERR_RESOLVE;
-    snprintf(resolve->reason, sizeof resolve->reason, "%s: %s", resolve->host, why);
-}
-
-static void take_family(struct rq_resolve *resolve, const struct evutil_addrinfo *list, int family)
-{
-    for (const struct evutil_addrinfo *p = list; p; p = p->ai_next) {
-        if (p->ai_family == family && p->ai_addr && resolve->count < RQ_RESOLVE_MAX &&
-            p->ai_addrlen <= sizeof(union rq_sockaddr)) {
-            union rq_sockaddr *addr = &resolve->addrs[resolve->count++];
-            memcpy(addr, p->ai_addr, p->ai_addrlen);
-            set_port(addr, resolve->port);
-        }
+    if (give_up(resolve)) {
+        rq_list_remove(&resolve->node);
+        resolve->failed = failed;
+        rq_loop_post(resolve->loop, &resolve->task);
     }
-}
-
-static void on_answer(int error, struct evutil_addrinfo *list, void *arg)
-{
-    struct rq_resolve *resolve = arg;
-    resolve->request = NULL;
-    if (error == 0) {
-        take_family(resolve, list, AF_INET);
-        take_family(resolve, list, AF_INET6);
-    }
-    if (list) {
-        evutil_freeaddrinfo(list);
-    }
-    if (resolve->count > 0) {
-        resolve->status = RMQ_OK;
-    } else if (resolve->status != RMQ_ERR_RESOLVE) {
-        fail(resolve, error ? evutil_gai_strerror(error) : "no address");
-    }
-    finish(resolve);
 }
 
 static void on_timeout(struct rq_timer *timer)
 {
-    struct rq_resolve *resolve = RQ_CONTAINER_OF(timer, struct rq_resolve, timer);
-    fail(resolve, "the name servers did not answer in time");
-    evdns_getaddrinfo_cancel(resolve->request); /* on_answer comes with EVUTIL_EAI_CANCEL */
+    finish(RQ_CONTAINER_OF(timer, struct rq_resolve, timer),
+           "the name servers did not answer in time");
 }
 
-/* "localhost" needs no server, even where /etc/hosts is missing. */
-static bool is_localhost(const char *host)
+static void start_thread(struct rq_resolve *resolve)
 {
-    return strcasecmp(host, "localhost") == 0;
-}
-
-static void take_localhost(struct rq_resolve *resolve)
-{
-    resolve->count = 2;
-    rq_address_literal("127.0.0.1", resolve->port, &resolve->addrs[0]);
-    rq_address_literal("::1", resolve->port, &resolve->addrs[1]);
-    resolve->status = RMQ_OK;
-}
-
-static bool open_base(struct rq_resolve *resolve)
-{
-    resolve->base = evdns_base_new(resolve->loop->base, 0);
-    if (!resolve->base) {
-        return false;
+    atomic_fetch_add_explicit(&resolve->job->refs, 1, memory_order_relaxed);
+    if (rq_thread_start(&resolve->thread, "rmq-resolve", look_up, resolve->job) != RMQ_OK) {
+        release_job(resolve->job);
+        finish(resolve, "cannot start a thread");
+        return;
     }
-    /* Some servers answer in lower case whatever was asked, and would be taken for forgers. */
-    evdns_base_set_option(resolve->base, "randomize-case", "0");
-    /* A server that is dead, or that never answers the question for IPv6, costs little; resolv.conf may say otherwise. */
-    evdns_base_set_option(resolve->base, "timeout", "2");
-    evdns_base_set_option(resolve->base, "getaddrinfo-allow-skew", "0.5");
-    int flags = DNS_OPTIONS_ALL & ~DNS_OPTION_HOSTSFILE;
-#ifdef DNS_OPTION_NAMESERVERS_NO_DEFAULT
-    flags |= DNS_OPTION_NAMESERVERS_NO_DEFAULT;
-#endif
-    evdns_base_resolv_conf_parse(resolve->base, flags, RESOLV_CONF);
-    evdns_base_load_hosts(resolve->base, HOSTS);
-    return true;
+    resolve->loop->look_ups++;
 }
 
-static void ask(struct rq_resolve *resolve)
+static void start_waiting(struct rq_loop *loop)
 {
-    const struct evutil_addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
-    struct evdns_getaddrinfo_request *request =
-        evdns_getaddrinfo(resolve->base, resolve->host, NULL, &hints, on_answer, resolve);
-    if (!resolve->answered) {
-        resolve->request = request;
-        if (evdns_base_count_nameservers(resolve->base) == 0) {
-            fail(resolve, "no name server in " RESOLV_CONF);
-            evdns_getaddrinfo_cancel(request);
-        }
+    while (loop->look_ups < MOST_THREADS && !rq_list_empty(&loop->look_ups_waiting)) {
+        struct rq_list *node = rq_list_pop(&loop->look_ups_waiting);
+        start_thread(RQ_CONTAINER_OF(node, struct rq_resolve, node));
     }
+}
+
+static struct job *make_job(const char *host, uint16_t port)
+{
+    struct job *job = rq_calloc(1, sizeof *job);
+    if (job) {
+        atomic_init(&job->refs, 1);
+        rq_mutex_init(&job->lock);
+        job->port = port;
+        snprintf(job->host, sizeof job->host, "%s", host);
+    }
+    return job;
+}
+
+/* Numeric, or "localhost", which needs nobody even where /etc/hosts is missing. */
+static bool is_known(struct job *job)
+{
+    if (rq_address_literal(job->host, job->port, &job->addrs[0])) {
+        job->count = 1;
+    } else if (strcasecmp(job->host, "localhost") == 0) {
+        rq_address_literal("127.0.0.1", job->port, &job->addrs[0]);
+        rq_address_literal("::1", job->port, &job->addrs[1]);
+        job->count = 2;
+    }
+    return job->count > 0;
 }
 
 struct rq_resolve *rq_resolve_start(struct rq_loop *loop, const char *host, uint16_t port,
                                     int64_t timeout_ms, rq_resolve_done *done, void *user)
 {
     struct rq_resolve *resolve = rq_calloc(1, sizeof *resolve);
-    if (!resolve) {
+    struct job *job = make_job(host, port);
+    if (!resolve || !job) {
+        rq_free(resolve);
+        rq_free(job);
         return NULL;
     }
-    loop->busy++;
     resolve->loop = loop;
-    resolve->port = port;
+    resolve->job = job;
     resolve->done = done;
     resolve->user = user;
     resolve->task.run = deliver;
+    rq_list_init(&resolve->node);
     rq_timer_init(&resolve->timer, on_timeout);
-    snprintf(resolve->host, sizeof resolve->host, "%s", host);
-    if (rq_address_literal(host, port, &resolve->addrs[0])) {
-        resolve->count = 1;
-        finish(resolve);
-    } else if (is_localhost(host)) {
-        take_localhost(resolve);
-        finish(resolve);
-    } else if (!open_base(resolve)) {
-        fail(resolve, "out of memory");
-        finish(resolve);
+    job->resolve = resolve;
+    if (is_known(job)) {
+        finish(resolve, NULL);
     } else {
         rq_timer_start(loop, &resolve->timer, timeout_ms);
-        ask(resolve);
+        rq_list_add_tail(&loop->look_ups_waiting, &resolve->node);
+        start_waiting(loop);
     }
     return resolve;
 }
@@ -263,8 +303,8 @@ struct rq_resolve *rq_resolve_start(struct rq_loop *loop, const char *host, uint
 void rq_resolve_cancel(struct rq_resolve *resolve)
 {
     resolve->done = NULL;
-    rq_timer_stop(&resolve->timer);
-    if (!resolve->answered) {
-        evdns_getaddrinfo_cancel(resolve->request);
+    if (give_up(resolve)) {
+        free_resolve(resolve);
     }
+    /* else: its task is on its way, and frees it. */
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * From "host:port" to socket addresses without blocking the loop. Numeric addresses need no look-up. Names go through libevent's evdns, which
- * asks the servers of /etc/resolv.conf from the loop itself: no thread that could hang in a blocking look-up when a server drops packets,
- * nothing to wait for at stop. Its base is made for a look-up and freed after it, so that changes of resolv.conf and /etc/hosts count. Where
- * there is no resolv.conf only hosts and numeric addresses work, and a name fails at once. Loop thread.
+ * From "host:port" to socket addresses without blocking the loop. Numeric addresses need no look-up. Names go to the system's getaddrinfo on a
+ * short-lived thread of their own, a few at a time. Measured against libevent's evdns, which would need no thread: with a first name server
+ * that refuses, evdns fails names that the system resolves in 9 ms; it ignores nsswitch.conf; and it writes to stderr unless a process-wide
+ * hook is set. A look-up that is given up is left to its thread, which touches nothing of ours but its own job: stopping never waits
+ * for a name server. Loop thread. Counterpart: InetSocketAddress.
  */
 #ifndef RQ_NET_RESOLVE_H
 #define RQ_NET_RESOLVE_H
@@ -34,7 +35,7 @@ bool rq_address_literal(const char *host, uint16_t port, union rq_sockaddr *out)
 
 struct rq_resolve; /* a look-up in flight */
 
-/* Starts a look-up; done is called once, on the loop, never within this call, with count > 0 addresses (IPv4 first) on RMQ_OK, else RMQ_ERR_RESOLVE
+/* Starts a look-up; done is called once, on the loop, never within this call, with count > 0 addresses, in the system's order, on RMQ_OK, else RMQ_ERR_RESOLVE
  * and a reason. NULL when out of memory. rq_resolve_cancel ends it without done. */
 typedef void rq_resolve_done(void *user, rmq_status status, const union rq_sockaddr *addrs,
                              int count, const char *reason);
