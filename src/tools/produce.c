@@ -274,7 +274,7 @@ static int choose_input(struct produce *p)
 static rmq_status set_compression(rmq_config *config, const char *way, rmq_error **err)
 {
     char name[8] = "";
-    for (size_t i = 0; way[i] != '\0' && i < sizeof name - 1; i++) {
+    for (size_t i = 0; i < sizeof name - 1 && way[i] != '\0'; i++) {
         name[i] = (char)(way[i] >= 'a' && way[i] <= 'z' ? way[i] - 'a' + 'A' : way[i]);
     }
     return rmq_config_set(config, "compressType", name, err);
