@@ -25,6 +25,8 @@
 #define DIR_INDEX       "index"
 #define LOCK_TEXT       "lock"
 
+#define CATCH_UP_TRIES 100
+
 void rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX])
 {
     snprintf(out, PATH_MAX, "%s/%s", store->root, name);
@@ -420,12 +422,30 @@ enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq
 
 /* ---- upkeep ---- */
 
+/* Dispatches everything and takes the append lock: records on their way would bring queues back. The listener must not be told under
+ * that lock, so it is taken, and let go as long as something came in between. */
+static void catch_up_and_lock(struct rq_store *store)
+{
+    for (int tries = 0;; tries++) {
+        if (store->options.flush_disk_type == RQ_FLUSH_SYNC) {
+            rq_store_flush_all(store, NULL); /* only what is on disk is dispatched */
+        }
+        rq_dispatch_run_locked(store);
+        rq_mutex_lock(&store->log.lock);
+        if (tries == CATCH_UP_TRIES ||
+            atomic_load_explicit(&store->dispatcher.done, memory_order_relaxed) >=
+                rq_commit_log_max(&store->log)) {
+            return;
+        }
+        rq_mutex_unlock(&store->log.lock);
+    }
+}
+
 void rq_store_delete_topic(struct rq_store *store, struct rq_slice topic)
 {
     rmq_error *err = NULL;
     rq_dispatch_hold(store);
-    rq_mutex_lock(&store->log.lock);
-    rq_dispatch_run_locked(store); /* records on their way must not bring the queues back */
+    catch_up_and_lock(store);
     rmq_status st = rq_queue_table_remove(&store->queues, topic, &err);
     rq_mutex_unlock(&store->log.lock);
     rq_dispatch_let_go(store);

@@ -294,6 +294,35 @@ START_TEST(a_deleted_topic_is_gone_and_begins_anew)
 }
 END_TEST
 
+static void echo(const struct rq_store_arrival *arrival, void *user)
+{
+    struct fixture *fix = user;
+    struct rq_store_put put;
+    if (rq_slice_eq_str(arrival->topic, "T")) {
+        struct rq_msg msg = fixture_msg("Echo", 0, 10, (unsigned)arrival->max_offset, NULL);
+        rq_store_append(fix->store, &msg, &put);
+        rq_store_dispatch(fix->store);
+    }
+}
+
+START_TEST(a_listener_may_append_also_while_a_topic_is_deleted)
+{
+    struct fixture fix;
+    struct rq_store_put put;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    rq_store_set_listener(fix.store, echo, &fix);
+    append_many(&fix, "T", 0, 0, 3, 10, NULL);
+    struct rq_msg msg = fixture_msg("T", 0, 10, 3, NULL);
+    ck_assert_int_eq(rq_store_append(fix.store, &msg, &put), RQ_PUT_OK);
+    rq_store_delete_topic(fix.store, rq_slice_str("T")); /* dispatches the last one first */
+    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("Echo"), 0), 4);
+    ck_assert(!rq_store_has_queue(fix.store, rq_slice_str("T"), 0));
+    rq_store_set_listener(fix.store, NULL, NULL);
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *get_suite(void)
 {
     Suite *suite = suite_create("get");
@@ -309,6 +338,7 @@ Suite *get_suite(void)
     tcase_add_test(tc, a_thousand_keys_of_one_slot_are_each_found_alone);
     tcase_add_test(tc, a_view_is_refused_where_no_record_begins);
     tcase_add_test(tc, a_deleted_topic_is_gone_and_begins_anew);
+    tcase_add_test(tc, a_listener_may_append_also_while_a_topic_is_deleted);
     suite_add_tcase(suite, tc);
     return suite;
 }
