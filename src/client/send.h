@@ -91,6 +91,7 @@ struct rq_send_op {
 struct rq_send_pool {
     struct rq_mpsc completed; /* asynchronous sends that wait for their callback */
     struct rq_work work;      /* posted when completed stops being empty */
+    atomic_bool work_posted;  /* atomic: acq_rel: the work is the callback thread's from posting until it runs */
     rmq_events *events;
     int32_t window_max;
     int64_t window_bytes_max;

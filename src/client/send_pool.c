@@ -25,6 +25,7 @@ struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options)
         return NULL;
     }
     rq_mpsc_init(&pool->completed);
+    atomic_init(&pool->work_posted, false);
     pool->work.run = run_callbacks;
     pool->events = options->events;
     pool->window_max = options->max_async_in_flight;
@@ -334,7 +335,8 @@ static void dispatch(struct rq_send_op *op, bool cut)
     struct rq_send_pool *pool = op->pool;
     switch (op->mode) {
     case RQ_SEND_ASYNC:
-        if (rq_mpsc_push(&pool->completed, &op->completed)) {
+        if (rq_mpsc_push(&pool->completed, &op->completed) &&
+            !atomic_exchange_explicit(&pool->work_posted, true, memory_order_acq_rel)) {
             rq_executor_post(pool->executor, &pool->work);
         }
         break;
@@ -407,6 +409,7 @@ static void consume_all(struct rq_send_pool *pool, struct rq_mpsc_node *first)
 static void run_callbacks(struct rq_work *work)
 {
     struct rq_send_pool *pool = RQ_CONTAINER_OF(work, struct rq_send_pool, work);
+    (void)atomic_exchange_explicit(&pool->work_posted, false, memory_order_acq_rel);
     struct rq_mpsc_node *first = rq_mpsc_take_all(&pool->completed);
     leave_window_all(pool, first);
     for (struct rq_mpsc_node *node = first; node; node = node->next) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Unique ids (see the header). What is constant in a process, prefix and clock base, is made once and published by one atomic pointer; the
- * monotonic clock moves the time on, so a wall clock that is set back gives no id twice.
+ * Unique ids (see the header). What is constant for a month, prefix and clock base, is made once and published by one atomic pointer; the monotonic
+ * clock moves the time on, so a wall clock that is set back gives no id twice.
  */
 #include "client/unique_id.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,17 +21,21 @@
 #include "client/fork_mark.h"
 #include "client/local_addr.h"
 
+#define MONTH_MS ((int64_t)28 * 86400000)
+
 struct origin {
     uint64_t mark;
     int64_t wall_minus_mono_ms;
+    int64_t month_start_ms;
+    int64_t month_end_ms; /* then a new origin is made */
     size_t prefix_len;
     char prefix[44]; /* hex of address, pid, process number */
 };
 
+/* Origins are never freed while the process runs: another thread may be reading one. There is one a month. */
 static _Atomic(struct origin *) current_origin;
+static _Atomic uint64_t making; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
 static atomic_uint_fast32_t counter;
-static _Atomic int64_t month_start_ms; /* atomic: relaxed: threads that race compute the same value */
-static _Atomic int64_t month_end_ms;   /* atomic: released after month_start_ms */
 
 static const char hex_digits[] = "0123456789ABCDEF";
 
@@ -41,41 +46,6 @@ static char *put_hex(char *out, const uint8_t *bytes, size_t n)
         *out++ = hex_digits[bytes[i] & 15];
     }
     return out;
-}
-
-static void fill_origin(struct origin *origin)
-{
-    uint8_t bytes[22];
-    size_t n = rq_local_addr_bytes(bytes);
-    rq_store_be16(bytes + n, (uint16_t)getpid());
-    if (getrandom(bytes + n + 2, 4, GRND_NONBLOCK) != 4) {
-        rq_store_be32(bytes + n + 2, (uint32_t)rq_mono_us());
-    }
-    n += 6;
-    origin->prefix_len = (size_t)(put_hex(origin->prefix, bytes, n) - origin->prefix);
-    origin->mark = rq_fork_mark();
-    origin->wall_minus_mono_ms = rq_wall_ms() - rq_mono_ms();
-}
-
-/* Out of memory: the id is made from an origin on the stack; its random number keeps it unique. */
-static const struct origin *find_origin(struct origin *spare)
-{
-    struct origin *origin = atomic_load_explicit(&current_origin, memory_order_acquire);
-    if (origin && !rq_forked_since(origin->mark)) {
-        return origin;
-    }
-    struct origin *made = rq_alloc(sizeof *made);
-    if (!made) {
-        fill_origin(spare);
-        return spare;
-    }
-    fill_origin(made);
-    if (!atomic_compare_exchange_strong_explicit(&current_origin, &origin, made,
-                                                 memory_order_acq_rel, memory_order_acquire)) {
-        rq_free(made);
-        return origin;
-    }
-    return made;
 }
 
 static int64_t local_month(int64_t now_ms, int months_on)
@@ -89,23 +59,78 @@ static int64_t local_month(int64_t now_ms, int months_on)
     return (int64_t)mktime(&first) * 1000;
 }
 
-static uint32_t ms_of_month(int64_t now_ms)
+/* old: of the same process in the month before, or NULL. */
+static void fill_origin(struct origin *origin, const struct origin *old)
 {
-    if (now_ms >= atomic_load_explicit(&month_end_ms, memory_order_acquire)) {
-        atomic_store_explicit(&month_start_ms, local_month(now_ms, 0), memory_order_relaxed);
-        atomic_store_explicit(&month_end_ms, local_month(now_ms, 1), memory_order_release);
+    if (old) {
+        *origin = *old;
+    } else {
+        uint8_t bytes[22];
+        size_t n = rq_local_addr_bytes(bytes);
+        rq_store_be16(bytes + n, (uint16_t)getpid());
+        if (getrandom(bytes + n + 2, 4, GRND_NONBLOCK) != 4) {
+            rq_store_be32(bytes + n + 2, (uint32_t)rq_mono_us());
+        }
+        n += 6;
+        origin->prefix_len = (size_t)(put_hex(origin->prefix, bytes, n) - origin->prefix);
+        origin->mark = rq_fork_mark();
+        origin->wall_minus_mono_ms = rq_wall_ms() - rq_mono_ms();
     }
-    return (uint32_t)(now_ms - atomic_load_explicit(&month_start_ms, memory_order_relaxed));
+    int64_t now = rq_mono_ms() + origin->wall_minus_mono_ms;
+    origin->month_start_ms = local_month(now, 0);
+    int64_t end = local_month(now, 1);
+    origin->month_end_ms = end > now ? end : now + MONTH_MS; /* a calendar that libc cannot compute */
+}
+
+static bool is_current(const struct origin *origin, int64_t mono_ms)
+{
+    return origin && !rq_forked_since(origin->mark) &&
+           mono_ms + origin->wall_minus_mono_ms < origin->month_end_ms;
+}
+
+/* One thread makes it, the others wait: libc's time zone is set up by one at a time. A maker that was left behind by fork does not count. */
+static void lock_making(void)
+{
+    uint64_t mark = rq_fork_mark();
+    uint64_t seen = 0;
+    while (!atomic_compare_exchange_weak_explicit(&making, &seen, mark, memory_order_acquire,
+                                                  memory_order_relaxed)) {
+        if (seen == mark) {
+            seen = 0;
+            (void)sched_yield();
+        }
+    }
+}
+
+/* Out of memory: the id is made from an origin on the stack; its random number keeps it unique. */
+static const struct origin *make_origin(struct origin *spare, int64_t mono_ms)
+{
+    lock_making();
+    struct origin *origin = atomic_load_explicit(&current_origin, memory_order_acquire);
+    if (!is_current(origin, mono_ms)) {
+        bool same = origin && !rq_forked_since(origin->mark);
+        struct origin *made = rq_alloc(sizeof *made);
+        fill_origin(made ? made : spare, same ? origin : NULL);
+        if (made) {
+            atomic_store_explicit(&current_origin, made, memory_order_release);
+        }
+        origin = made ? made : spare;
+    }
+    atomic_store_explicit(&making, 0, memory_order_release);
+    return origin;
 }
 
 size_t rq_unique_id(char out[RQ_UNIQUE_ID_MAX + 1])
 {
     struct origin spare;
-    const struct origin *origin = find_origin(&spare);
+    int64_t mono = rq_mono_ms();
+    const struct origin *origin = atomic_load_explicit(&current_origin, memory_order_acquire);
+    if (!is_current(origin, mono)) {
+        origin = make_origin(&spare, mono);
+    }
     uint8_t tail[6];
-    uint32_t ms = ms_of_month(rq_mono_ms() + origin->wall_minus_mono_ms);
     uint32_t n = (uint32_t)atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
-    rq_store_be32(tail, ms);
+    rq_store_be32(tail, (uint32_t)(mono + origin->wall_minus_mono_ms - origin->month_start_ms));
     rq_store_be16(tail + 4, (uint16_t)n);
     memcpy(out, origin->prefix, origin->prefix_len);
     char *end = put_hex(out + origin->prefix_len, tail, sizeof tail);
