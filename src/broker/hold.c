@@ -13,7 +13,8 @@
 #include "base/time.h"
 #include "broker/broker.h"
 
-#define KEY_MAX 512
+#define KEY_MAX    512
+#define PARKED_MAX 200000 /* more are answered at once: a bound on memory, far beyond what consumers need */
 
 struct hold_queue {
     struct rq_list parked; /* struct rq_parked.of_queue */
@@ -122,7 +123,8 @@ static void insert_by_time(struct rq_hold *hold, struct parked *parked)
 
 static bool put_locked(struct rq_hold *hold, struct rq_session *session, struct parked *parked)
 {
-    struct hold_queue *queue = hold->closed ? NULL : queue_locked(hold, &parked->pull);
+    bool full = atomic_load_explicit(&hold->count, memory_order_relaxed) >= PARKED_MAX;
+    struct hold_queue *queue = hold->closed || full ? NULL : queue_locked(hold, &parked->pull);
     if (!queue) {
         return false;
     }

@@ -20,6 +20,20 @@ static void start_round(struct rq_task *task);
 static void period_over(struct rq_timer *timer);
 static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer);
 
+/* A name server forgets a broker whose connection ends: at a new connection, register at once and not only when the period is over. */
+static void connected(void *user, struct rq_peer *peer)
+{
+    struct rq_registration *registration = user;
+    for (int i = 0; i < registration->count; i++) {
+        struct rq_registrar *registrar = &registration->registrars[i];
+        if (registrar->peer == peer && !registrar->was_connected) {
+            registrar->was_connected = true;
+        } else if (registrar->peer == peer && !registration->stopped) {
+            rq_registration_ask(registration, NULL);
+        }
+    }
+}
+
 static rmq_status add_registrar(struct rq_registration *registration, struct rq_slice address,
                                 rmq_error **err)
 {
@@ -54,10 +68,24 @@ static rmq_status add_registrars(struct rq_registration *registration, const cha
     return st;
 }
 
+/* On the loop, so that no peer is connected before it is in the list. */
+struct adding {
+    struct rq_registration *registration;
+    const char *addresses;
+    rmq_error **err;
+    rmq_status st;
+};
+
+static void run_adding(void *arg)
+{
+    struct adding *adding = arg;
+    adding->st = add_registrars(adding->registration, adding->addresses, adding->err);
+}
+
 rmq_status rq_registration_init(struct rq_registration *registration, struct rmq_broker *broker,
                                 struct rq_loop *background, const char *addresses, rmq_error **err)
 {
-    const struct rq_peers_options options = {.user = registration};
+    const struct rq_peers_options options = {.on_connected = connected, .user = registration};
     memset(registration, 0, sizeof *registration);
     registration->broker = broker;
     rq_mutex_init(&registration->lock);
@@ -73,7 +101,12 @@ rmq_status rq_registration_init(struct rq_registration *registration, struct rmq
         return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
     }
     rmq_status st = rq_peers_create(background, &options, &registration->peers, err);
-    return st ? st : add_registrars(registration, addresses, err);
+    if (!st) {
+        struct adding adding = {registration, addresses, err, RMQ_OK};
+        (void)rq_loop_run(background, run_adding, &adding);
+        st = adding.st;
+    }
+    return st;
 }
 
 /* ---- frames ---- */
@@ -81,7 +114,9 @@ rmq_status rq_registration_init(struct rq_registration *registration, struct rmq
 static rmq_status add_body(const struct rq_registration *registration, struct rq_buf *body)
 {
     struct rmq_broker *broker = registration->broker;
-    int32_t perm_mask = broker->settings.broker.broker_permission | RQ_PERM_INHERIT;
+    const int32_t all = RQ_PERM_READ | RQ_PERM_WRITE;
+    int32_t allowed = broker->settings.broker.broker_permission;
+    int32_t perm_mask = (allowed & all) == all ? ~0 : allowed;
     rq_buf_add_str(body, "{\"filterServerList\":[],\"topicConfigSerializeWrapper\":{");
     rq_topics_write(&broker->topics, body, rq_slice(NULL, 0), perm_mask);
     rq_buf_add_str(body, "}}");
@@ -354,12 +389,12 @@ static void unregister(struct rq_registration *registration, struct rq_peer *pee
 
 static void drop_peers(struct rq_registration *registration)
 {
+    rq_peers_destroy(registration->peers); /* from here on no callback looks at the list */
+    registration->peers = NULL;
     for (int i = 0; i < registration->count; i++) {
         rq_peer_put(registration->registrars[i].peer);
         registration->registrars[i].peer = NULL;
     }
-    rq_peers_destroy(registration->peers);
-    registration->peers = NULL;
 }
 
 void rq_registration_stop(struct rq_registration *registration)

@@ -24,7 +24,8 @@ struct rq_registrar {
     struct rq_registration *registration;
     struct rq_peer *peer;
     struct rq_call call;
-    bool failed; /* the last time: logged when it starts and when it ends */
+    bool failed;        /* the last time: logged when it starts and when it ends */
+    bool was_connected; /* owned by the background loop, as failed and call are */
 };
 
 /* Something that waits for a round which began after it was asked for. done runs on the background loop. */

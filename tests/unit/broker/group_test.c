@@ -261,6 +261,17 @@ START_TEST(a_message_sent_back_comes_again_after_its_delay)
 }
 END_TEST
 
+START_TEST(a_delay_level_beyond_the_highest_is_the_highest)
+{
+    struct rq_msg msg;
+    raw_produce(raw, "T", 0, "A", "x");
+    ck_assert_int_eq(send_back(0, 99, 16), RQ_RESP_SUCCESS);
+    wait_for("%RETRY%G", 0, &msg);
+    ck_assert(rq_slice_eq_str(rq_props_get(msg.properties, RQ_PROP_DELAY), "3"));
+    ck_assert(rq_slice_eq_str(rq_props_get(msg.properties, RQ_PROP_REAL_TOPIC), "%RETRY%G"));
+}
+END_TEST
+
 START_TEST(a_message_sent_back_too_often_becomes_a_dead_letter)
 {
     struct rq_msg msg;
@@ -324,6 +335,7 @@ Suite *group_suite(void)
     tcase_add_test(tc, a_reset_is_answered_to_the_next_pull_once);
     tcase_add_test(tc, a_queue_lock_has_one_holder_until_it_is_given_back);
     tcase_add_test(tc, a_message_sent_back_comes_again_after_its_delay);
+    tcase_add_test(tc, a_delay_level_beyond_the_highest_is_the_highest);
     tcase_add_test(tc, a_message_sent_back_too_often_becomes_a_dead_letter);
     tcase_add_test(tc, a_delayed_message_is_delivered_when_its_time_has_come);
     tcase_add_test(tc, a_send_to_a_retry_topic_beyond_its_limit_is_a_dead_letter);

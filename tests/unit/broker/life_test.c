@@ -4,6 +4,7 @@
 #include "unit/broker/raw.h"
 
 #include <dirent.h>
+#include <rmq/log.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -150,6 +151,72 @@ START_TEST(a_broker_registers_at_several_name_servers_and_bears_a_dead_one)
     raw_close(second);
     rmq_namesrv_stop(one);
     rmq_namesrv_stop(two);
+}
+END_TEST
+
+START_TEST(a_name_server_that_comes_back_is_told_at_once)
+{
+    rmq_namesrv *ns = NULL;
+    ck_assert_int_eq(rmq_namesrv_start(NULL, 0, &ns, NULL), RMQ_OK);
+    int port = atoi(strchr(rmq_namesrv_addr(ns), ':') + 1);
+    const char *const pairs[] = {"namesrvAddr", rmq_namesrv_addr(ns), NULL};
+    rmq_broker *broker = start_broker(pairs);
+    rmq_namesrv_stop(ns);
+    ck_eventually(rmq_namesrv_start(NULL, port, &ns, NULL) == RMQ_OK);
+    struct raw *raw = raw_open(rmq_namesrv_addr(ns));
+    ck_eventually(raw_route(raw, RQ_TOPIC_DEFAULT)->header.code == RQ_RESP_SUCCESS);
+    raw_close(raw);
+    rmq_broker_stop(broker);
+    rmq_namesrv_stop(ns);
+}
+END_TEST
+
+START_TEST(with_synchronous_flush_a_send_is_answered_and_seen_when_it_is_on_disk)
+{
+    const char *const pairs[] = {"flushDiskType", "SYNC_FLUSH", NULL};
+    rmq_broker *broker = start_broker(pairs);
+    struct raw *raw = raw_open(rmq_broker_addr(broker));
+    struct raw *consumer = raw_open(rmq_broker_addr(broker));
+    struct raw_answer answer;
+    struct rq_msg msgs[4];
+    raw_create_topic(raw, "T", 1);
+    raw_pull(consumer, "G", "T", 0, 0, "*", 60000);
+    const struct raw_answer *sent = raw_produce(raw, "T", 0, "A", "safe");
+    ck_assert_int_eq(sent->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_i64(sent, "queueOffset"), 0);
+    ck_assert_uint_eq(rq_header_ext(&sent->header, "msgId").n, 32);
+    ck_assert(rq_header_ext(&sent->header, "transactionId").n > 0);
+    ck_assert(raw_next(consumer, &answer, RAW_WAIT_MS));
+    ck_assert_uint_eq(raw_messages(&answer, msgs, 4), 1);
+    ck_assert(rq_slice_eq_str(msgs[0].body, "safe"));
+    raw_close(consumer);
+    raw_close(raw);
+    rmq_broker_stop(broker);
+}
+END_TEST
+
+START_TEST(a_start_without_enough_memory_fails_cleanly)
+{
+    int failed = 0;
+    rq_mem_count(1);
+    size_t before = rq_mem_live();
+    rmq_log_set(RMQ_LOG_OFF, NULL, NULL);
+    for (size_t n = 1;; n++) {
+        rmq_broker *broker = NULL;
+        rmq_error *err = NULL;
+        size_t made = rq_mem_fail_at(n);
+        rmq_status st = rmq_broker_start(NULL, &broker, &err);
+        bool reached = rq_mem_fail_at(0) - made >= n;
+        failed += st != RMQ_OK;
+        ck_assert((st == RMQ_OK) == (broker != NULL));
+        rmq_error_destroy(err);
+        rmq_broker_stop(broker);
+        ck_assert_msg(rq_mem_live() == before, "allocation %zu: %zu left", n, rq_mem_live() - before);
+        if (!reached) {
+            break;
+        }
+    }
+    ck_assert_int_gt(failed, 50);
 }
 END_TEST
 
@@ -322,6 +389,9 @@ Suite *life_suite(void)
     tcase_add_test(tc, a_port_in_use_is_an_error_that_names_it);
     tcase_add_loop_test(tc, an_ipv6_address_is_registered_in_brackets, 0, 2);
     tcase_add_test(tc, a_broker_registers_at_several_name_servers_and_bears_a_dead_one);
+    tcase_add_test(tc, a_name_server_that_comes_back_is_told_at_once);
+    tcase_add_test(tc, with_synchronous_flush_a_send_is_answered_and_seen_when_it_is_on_disk);
+    tcase_add_test(tc, a_start_without_enough_memory_fails_cleanly);
     tcase_add_test(tc, bad_bytes_close_their_connection_and_no_other);
     tcase_add_test(tc, every_code_bears_a_request_without_fields_and_with_nonsense);
     tcase_add_test(tc, faults_act_as_often_as_asked_and_then_no_more);
