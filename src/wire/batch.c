@@ -22,10 +22,11 @@ rmq_status rq_batch_next(struct rq_cursor *c, struct rq_batch_item *item, rmq_er
     item->flag = (int32_t)rq_cursor_be32(&one);
     item->body = rq_cursor_slice(&one, rq_cursor_be32(&one));
     item->properties = rq_cursor_slice(&one, rq_cursor_be16(&one));
-    if (c->bad || one.bad || rq_cursor_left(&one) != 0 || item->properties.n > RQ_MSG_PROPERTIES_MAX) {
+    if (c->bad || one.bad || rq_cursor_left(&one) != 0 ||
+        item->properties.n > RQ_MSG_PROPERTIES_MAX) {
         c->bad = true;
-        return rq_error_set(err, RMQ_ERR_PROTOCOL, "batch: item of size %u with %zu bytes left", size,
-                            left);
+        return rq_error_set(err, RMQ_ERR_PROTOCOL, "batch: item of size %u with %zu bytes left",
+                            size, left);
     }
     return RMQ_OK;
 }

@@ -14,7 +14,8 @@
 
 /* ---- lists of names ---- */
 
-rmq_status rq_names_parse(struct rq_slice json, const char *member, struct rq_names *out, rmq_error **err)
+rmq_status rq_names_parse(struct rq_slice json, const char *member, struct rq_names *out,
+                          rmq_error **err)
 {
     *out = (struct rq_names){0};
     rmq_status st = rq_body_open(json, member, &out->json, err);
@@ -102,7 +103,8 @@ void rq_cluster_info_write(const struct rq_cluster_info *info, struct rq_buf *ou
     first = true;
     for (size_t i = 0; i < info->cluster_count; i++) {
         const struct rq_cluster *cluster = &info->clusters[i];
-        rq_body_add_strings(out, &first, cluster->name, cluster->broker_names, cluster->broker_count);
+        rq_body_add_strings(out, &first, cluster->name, cluster->broker_names,
+                            cluster->broker_count);
     }
     rq_buf_add_str(out, "}}");
 }
@@ -136,7 +138,8 @@ static rmq_status parse_connections(const cJSON *json, struct rq_connections *ou
     return st;
 }
 
-static rmq_status parse_subscriptions(const cJSON *json, struct rq_connections *out, rmq_error **err)
+static rmq_status parse_subscriptions(const cJSON *json, struct rq_connections *out,
+                                      rmq_error **err)
 {
     rmq_status st = rq_body_array(rq_body_count(json), sizeof(struct rq_subscription *),
                                   &out->subscriptions, err);
@@ -260,7 +263,8 @@ void rq_kv_table_clear(struct rq_kv_table *table)
 
 /* ---- result of CONSUME_MESSAGE_DIRECTLY ---- */
 
-rmq_status rq_consume_directly_parse(struct rq_slice json, struct rq_consume_directly *out, rmq_error **err)
+rmq_status rq_consume_directly_parse(struct rq_slice json, struct rq_consume_directly *out,
+                                     rmq_error **err)
 {
     *out = (struct rq_consume_directly){0};
     rmq_status st = rq_body_open(json, "consume result", &out->json, err);

@@ -34,14 +34,16 @@ struct rq_names {
     cJSON *json;
 };
 
-rmq_status rq_names_parse(struct rq_slice json, const char *member, struct rq_names *out, rmq_error **err);
+rmq_status rq_names_parse(struct rq_slice json, const char *member, struct rq_names *out,
+                          rmq_error **err);
 void rq_names_clear(struct rq_names *names);
 void rq_names_write(const char *const *items, size_t count, const char *member, struct rq_buf *out);
 
 /* ---- message queues, locks: 41, 42 ---- */
 
-void rq_mq_write(const struct rq_mq *mq, struct rq_buf *out);                       /* {"brokerName":…} */
-rmq_status rq_mq_parse(const cJSON *json, struct rq_mq *out, rmq_error **err);      /* borrows from json */
+void rq_mq_write(const struct rq_mq *mq, struct rq_buf *out); /* {"brokerName":…} */
+rmq_status rq_mq_parse(const cJSON *json, struct rq_mq *out,
+                       rmq_error **err); /* borrows from json */
 
 struct rq_lock_body {
     const char *consumer_group;
@@ -53,7 +55,8 @@ struct rq_lock_body {
 };
 
 rmq_status rq_lock_body_parse(struct rq_slice json, struct rq_lock_body *out, rmq_error **err);
-rmq_status rq_lock_answer_parse(struct rq_slice json, struct rq_lock_body *out, rmq_error **err); /* queues only */
+rmq_status rq_lock_answer_parse(struct rq_slice json, struct rq_lock_body *out,
+                                rmq_error **err); /* queues only */
 void rq_lock_body_write(const struct rq_lock_body *body, struct rq_buf *out);
 void rq_lock_answer_write(const struct rq_mq *queues, size_t count, struct rq_buf *out);
 void rq_lock_body_clear(struct rq_lock_body *body);
@@ -88,25 +91,28 @@ struct rq_topic_config {
 };
 
 void rq_topic_config_write(const struct rq_topic_config *topic, struct rq_buf *out);
-void rq_topic_config_write_text(const struct rq_topic_config *topic, struct rq_buf *out); /* "name 4 4 6 SINGLE_TAG {}" */
+void rq_topic_config_write_text(const struct rq_topic_config *topic,
+                                struct rq_buf *out); /* "name 4 4 6 SINGLE_TAG {}" */
 
 struct rq_topic_table {
     struct rq_topic_config *topics;
     size_t count;
     struct rq_data_version version;
-    void *texts;  /* owner of texts that are in no JSON, or NULL */
+    void *texts; /* owner of texts that are in no JSON, or NULL */
     cJSON *json;
 };
 
-rmq_status rq_topic_table_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err); /* 21, topics.json */
-rmq_status rq_topic_config_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err); /* 351: one topic */
+rmq_status rq_topic_table_parse(struct rq_slice json, struct rq_topic_table *out,
+                                rmq_error **err); /* 21, topics.json */
+rmq_status rq_topic_config_parse(struct rq_slice json, struct rq_topic_table *out,
+                                 rmq_error **err); /* 351: one topic */
 void rq_topic_table_write(const struct rq_topic_table *table, struct rq_buf *out);
 void rq_topic_table_clear(struct rq_topic_table *table);
 
 /* Body of REGISTER_BROKER: JSON, or compressed (zlib over text forms). version is the sender's: below V5_0_0 there is no mapping section. The parser
  * refuses to inflate beyond max_out. */
-rmq_status rq_register_body_parse(struct rq_slice body, bool compressed, int32_t version, size_t max_out,
-                                  struct rq_topic_table *out, rmq_error **err);
+rmq_status rq_register_body_parse(struct rq_slice body, bool compressed, int32_t version,
+                                  size_t max_out, struct rq_topic_table *out, rmq_error **err);
 void rq_register_body_write(const struct rq_topic_table *table, struct rq_buf *out); /* JSON form */
 rmq_status rq_register_body_write_compressed(const struct rq_topic_table *table, struct rq_buf *out,
                                              rmq_error **err);
@@ -138,7 +144,8 @@ struct rq_group_table {
 struct rq_group_config rq_group_config_default(const char *name);
 void rq_group_config_write(const struct rq_group_config *group, struct rq_buf *out);
 rmq_status rq_group_table_parse(struct rq_slice json, struct rq_group_table *out, rmq_error **err);
-rmq_status rq_group_config_parse(struct rq_slice json, struct rq_group_table *out, rmq_error **err); /* one group */
+rmq_status rq_group_config_parse(struct rq_slice json, struct rq_group_table *out,
+                                 rmq_error **err); /* one group */
 void rq_group_table_write(const struct rq_group_table *table, struct rq_buf *out);
 void rq_group_table_clear(struct rq_group_table *table);
 
@@ -158,7 +165,8 @@ struct rq_cluster_info {
     cJSON *json;
 };
 
-rmq_status rq_cluster_info_parse(struct rq_slice json, struct rq_cluster_info *out, rmq_error **err);
+rmq_status rq_cluster_info_parse(struct rq_slice json, struct rq_cluster_info *out,
+                                 rmq_error **err);
 void rq_cluster_info_write(const struct rq_cluster_info *info, struct rq_buf *out);
 void rq_cluster_info_clear(struct rq_cluster_info *info);
 
@@ -176,10 +184,10 @@ struct rq_queue_stat {
 };
 
 enum rq_queue_table_kind {
-    RQ_QUEUE_TABLE_TOPIC_STATS,   /* {"offsetTable":{MQ:{minOffset,maxOffset,lastUpdateTimestamp}},"topicPutTps":} */
+    RQ_QUEUE_TABLE_TOPIC_STATS, /* {"offsetTable":{MQ:{minOffset,maxOffset,lastUpdateTimestamp}},"topicPutTps":} */
     RQ_QUEUE_TABLE_CONSUME_STATS, /* {"consumeTps":,"offsetTable":{MQ:{brokerOffset,…}}} */
-    RQ_QUEUE_TABLE_OFFSETS,       /* {"offsetTable":{MQ:n}}; also the list form for the C++ client, when parsing */
-    RQ_QUEUE_TABLE_STATUS         /* {"messageQueueTable":{MQ:n}} */
+    RQ_QUEUE_TABLE_OFFSETS, /* {"offsetTable":{MQ:n}}; also the list form for the C++ client, when parsing */
+    RQ_QUEUE_TABLE_STATUS /* {"messageQueueTable":{MQ:n}} */
 };
 
 struct rq_queue_table {
@@ -244,7 +252,8 @@ struct rq_consume_directly {
     cJSON *json;
 };
 
-rmq_status rq_consume_directly_parse(struct rq_slice json, struct rq_consume_directly *out, rmq_error **err);
+rmq_status rq_consume_directly_parse(struct rq_slice json, struct rq_consume_directly *out,
+                                     rmq_error **err);
 void rq_consume_directly_write(const struct rq_consume_directly *result, struct rq_buf *out);
 void rq_consume_directly_clear(struct rq_consume_directly *result);
 

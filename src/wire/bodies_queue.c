@@ -112,7 +112,8 @@ void rq_lock_body_clear(struct rq_lock_body *body)
 
 /* ---- tables ---- */
 
-static void parse_values(const cJSON *item, enum rq_queue_table_kind kind, struct rq_queue_stat *row)
+static void parse_values(const cJSON *item, enum rq_queue_table_kind kind,
+                         struct rq_queue_stat *row)
 {
     switch (kind) {
     case RQ_QUEUE_TABLE_TOPIC_STATS:
@@ -159,7 +160,8 @@ static rmq_status parse_row(const cJSON *item, bool list, enum rq_queue_table_ki
     return st;
 }
 
-static rmq_status parse_rows(enum rq_queue_table_kind kind, struct rq_queue_table *out, rmq_error **err)
+static rmq_status parse_rows(enum rq_queue_table_kind kind, struct rq_queue_table *out,
+                             rmq_error **err)
 {
     bool status = kind == RQ_QUEUE_TABLE_STATUS;
     const cJSON *table = rq_json_get(out->json, status ? "messageQueueTable" : "offsetTable");
@@ -232,7 +234,8 @@ void rq_queue_table_write(const struct rq_queue_table *table, enum rq_queue_tabl
         write_tps("consumeTps", table->tps, out);
         rq_buf_add_char(out, ',');
     }
-    rq_buf_add_str(out, kind == RQ_QUEUE_TABLE_STATUS ? "\"messageQueueTable\":{" : "\"offsetTable\":{");
+    rq_buf_add_str(out,
+                   kind == RQ_QUEUE_TABLE_STATUS ? "\"messageQueueTable\":{" : "\"offsetTable\":{");
     for (size_t i = 0; i < table->count; i++) {
         rq_body_next(out, i);
         rq_mq_write(&table->rows[i].mq, out);

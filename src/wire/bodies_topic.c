@@ -40,9 +40,11 @@ bool rq_data_version_equal(const struct rq_data_version *a, const struct rq_data
 
 /* ---- topics ---- */
 
-rmq_status rq_topic_attributes_parse(const cJSON *json, struct rq_topic_config *out, rmq_error **err)
+rmq_status rq_topic_attributes_parse(const cJSON *json, struct rq_topic_config *out,
+                                     rmq_error **err)
 {
-    rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->attributes, &out->attributes, err);
+    rmq_status st =
+        rq_body_array(rq_body_count(json), sizeof *out->attributes, &out->attributes, err);
     for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
         if (item->string && cJSON_IsString(item)) {
             out->attributes[out->attribute_count++] =

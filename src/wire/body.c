@@ -85,8 +85,8 @@ void rq_body_next(struct rq_buf *out, size_t index)
     }
 }
 
-void rq_body_add_strings(struct rq_buf *out, bool *first, const char *name, const char *const *items,
-                         size_t count)
+void rq_body_add_strings(struct rq_buf *out, bool *first, const char *name,
+                         const char *const *items, size_t count)
 {
     rq_json_add_member(out, first, name);
     rq_buf_add_char(out, '[');

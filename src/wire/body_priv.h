@@ -30,8 +30,8 @@ rmq_status rq_body_strings(const cJSON *array, const char ***items, size_t *coun
 void rq_body_add_text(struct rq_buf *out, bool *first, const char *name, const char *value);
 void rq_body_add_i64(struct rq_buf *out, bool *first, const char *name, int64_t value);
 void rq_body_add_bool(struct rq_buf *out, bool *first, const char *name, bool value);
-void rq_body_add_strings(struct rq_buf *out, bool *first, const char *name, const char *const *items,
-                         size_t count);
+void rq_body_add_strings(struct rq_buf *out, bool *first, const char *name,
+                         const char *const *items, size_t count);
 
 /* A comma before every item but the first. */
 void rq_body_next(struct rq_buf *out, size_t index);

@@ -97,15 +97,15 @@ static rmq_status check_required(const struct rq_fields *table, uint32_t has, rm
 {
     for (size_t row = 0; row < table->count; row++) {
         if (table->rows[row].required && !(has >> row & 1)) {
-            return rq_error_set(err, RMQ_ERR_PROTOCOL, "header %s: field %s is missing", table->what,
-                                table->rows[row].name);
+            return rq_error_set(err, RMQ_ERR_PROTOCOL, "header %s: field %s is missing",
+                                table->what, table->rows[row].name);
         }
     }
     return RMQ_OK;
 }
 
-rmq_status rq_fields_decode(const struct rq_fields *table, const struct rq_header *header, void *out,
-                            rmq_error **err)
+rmq_status rq_fields_decode(const struct rq_fields *table, const struct rq_header *header,
+                            void *out, rmq_error **err)
 {
     memset(out, 0, table->size);
     uint32_t has = 0;

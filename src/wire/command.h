@@ -55,22 +55,23 @@ struct rq_fields {
 
 /* Fills a struct from the extFields. Members that are absent are zero and have no bit. Errors: RMQ_ERR_PROTOCOL for a required field that is
  * absent and for a number that is none, naming the field. Slices point into the header's frame. */
-rmq_status rq_fields_decode(const struct rq_fields *table, const struct rq_header *header, void *out,
-                            rmq_error **err);
+rmq_status rq_fields_decode(const struct rq_fields *table, const struct rq_header *header,
+                            void *out, rmq_error **err);
 
 /* Calls for each field that is to be written, in the table's order, as text. For signing; the frame writer does not go this way. text of numbers
  * is valid during the call only. */
 void rq_fields_each(const struct rq_fields *table, const void *fields,
-                    void (*fn)(void *user, struct rq_slice name, struct rq_slice value), void *user);
+                    void (*fn)(void *user, struct rq_slice name, struct rq_slice value),
+                    void *user);
 
 /* Appends the fields as extFields members to a header that is being written: JSON ,"name":"value" (without the comma when *first), binary
  * lengths and bytes. Part of rq_frame_encode. */
-void rq_fields_encode(const struct rq_fields *table, const void *fields, enum rq_serialize serialize,
-                      bool *first, struct rq_buf *out);
+void rq_fields_encode(const struct rq_fields *table, const void *fields,
+                      enum rq_serialize serialize, bool *first, struct rq_buf *out);
 
 /* One further extField, likewise. A value with p == NULL is left out. */
-void rq_ext_encode(struct rq_slice name, struct rq_slice value, enum rq_serialize serialize, bool *first,
-                   struct rq_buf *out);
+void rq_ext_encode(struct rq_slice name, struct rq_slice value, enum rq_serialize serialize,
+                   bool *first, struct rq_buf *out);
 
 /* Values of fields that are numbers on the wire. */
 enum {

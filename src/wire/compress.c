@@ -5,9 +5,8 @@
  * bound, LZ4 streams into a buffer that does. Called by producers, consumers and the name server. Counterparts: ZlibCompressor, Lz4Compressor,
  * ZstdCompressor.
  *
- * zlib streams are done by libdeflate where built with it. CPU time per body of JSON-like text, level 5, zlib 1.2.13 against libdeflate 1.14, from
- * tests/bench/compress.c: 4 KiB 75 / 23 µs to compress, 7 / 5 µs to expand; 64 KiB 684 / 335 and 73 / 36 µs; output 6 to 10 % smaller. Making
- * libdeflate's compressor for each body is 3 µs of that, so none is kept.
+ * zlib streams are done by libdeflate where built with it: tests/bench/codec_bench.c measures both. Making its compressor for each body costs 3 of
+ * 23 µs at 4 KiB, so none is kept. Trying with eight times the compressed size, then four times more, meets most bodies at once.
  */
 #include "wire/compress.h"
 
@@ -28,15 +27,14 @@
 #include "base/mem.h"
 #include "wire/message.h"
 
-#define FIRST_GUESS 8  /* times the compressed size: most bodies fit at once */
+#define FIRST_GUESS 8 /* times the compressed size: most bodies fit at once */
 #define LEAST_GUESS 256
 #define GROWTH      4
 
 /* ---- names and flags ---- */
 
-static const char *const names[] = {[RQ_COMPRESSION_LZ4] = "LZ4",
-                                    [RQ_COMPRESSION_ZSTD] = "ZSTD",
-                                    [RQ_COMPRESSION_ZLIB] = "ZLIB"};
+static const char *const names[] = {
+    [RQ_COMPRESSION_LZ4] = "LZ4", [RQ_COMPRESSION_ZSTD] = "ZSTD", [RQ_COMPRESSION_ZLIB] = "ZLIB"};
 
 rmq_status rq_compression_of_sys_flag(int32_t sys_flag, enum rq_compression *out, rmq_error **err)
 {
@@ -163,7 +161,8 @@ struct room {
 static rmq_status room_grow(struct room *room, size_t cap, rmq_error **err)
 {
     if (room->cap == room->max && room->p) {
-        return rq_error_set(err, RMQ_ERR_TOO_LARGE, "body expands to more than %zu bytes", room->max);
+        return rq_error_set(err, RMQ_ERR_TOO_LARGE, "body expands to more than %zu bytes",
+                            room->max);
     }
     cap = cap > room->max ? room->max : cap;
     char *p = rq_realloc(room->p, cap + 1);
@@ -181,12 +180,7 @@ static rmq_status damaged(enum rq_compression type, size_t n, rmq_error **err)
 }
 
 /* What one attempt at expanding into the whole room gave. */
-enum attempt {
-    ATTEMPT_DONE,
-    ATTEMPT_NO_ROOM,
-    ATTEMPT_DAMAGED,
-    ATTEMPT_NOMEM
-};
+enum attempt { ATTEMPT_DONE, ATTEMPT_NO_ROOM, ATTEMPT_DAMAGED, ATTEMPT_NOMEM };
 
 #ifdef RQ_HAVE_LIBDEFLATE
 
@@ -230,17 +224,17 @@ static enum attempt zstd_attempt(const void *in, size_t n, struct room *room)
         return ATTEMPT_DONE;
     }
     ZSTD_ErrorCode code = ZSTD_getErrorCode(result);
-    return code == ZSTD_error_dstSize_tooSmall     ? ATTEMPT_NO_ROOM
+    return code == ZSTD_error_dstSize_tooSmall    ? ATTEMPT_NO_ROOM
            : code == ZSTD_error_memory_allocation ? ATTEMPT_NOMEM
-                                                   : ATTEMPT_DAMAGED;
+                                                  : ATTEMPT_DAMAGED;
 }
 
 static rmq_status expand_by_attempts(enum rq_compression type, const void *in, size_t n,
                                      struct room *room, rmq_error **err)
 {
     for (;;) {
-        enum attempt attempt = type == RQ_COMPRESSION_ZSTD ? zstd_attempt(in, n, room)
-                                                           : zlib_attempt(in, n, room);
+        enum attempt attempt =
+            type == RQ_COMPRESSION_ZSTD ? zstd_attempt(in, n, room) : zlib_attempt(in, n, room);
         if (attempt == ATTEMPT_DONE) {
             return RMQ_OK;
         }
@@ -305,8 +299,8 @@ static size_t first_guess(enum rq_compression type, const void *in, size_t n)
     return n < LEAST_GUESS / FIRST_GUESS ? LEAST_GUESS : n * FIRST_GUESS;
 }
 
-rmq_status rq_decompress(enum rq_compression type, const void *in, size_t n, size_t max_out, char **out,
-                         size_t *out_len, rmq_error **err)
+rmq_status rq_decompress(enum rq_compression type, const void *in, size_t n, size_t max_out,
+                         char **out, size_t *out_len, rmq_error **err)
 {
     struct room room = {.max = max_out};
     *out = NULL;

@@ -39,7 +39,7 @@ rmq_status rq_compress(enum rq_compression type, int level, struct rq_slice in, 
 
 /* Decompresses n bytes into new memory, which the caller frees with rq_free; one byte of value 0 stands behind it. Errors: RMQ_ERR_PROTOCOL
  * for damaged or truncated bytes, RMQ_ERR_TOO_LARGE beyond max_out, RMQ_ERR_NOMEM. */
-rmq_status rq_decompress(enum rq_compression type, const void *in, size_t n, size_t max_out, char **out,
-                         size_t *out_len, rmq_error **err);
+rmq_status rq_decompress(enum rq_compression type, const void *in, size_t n, size_t max_out,
+                         char **out, size_t *out_len, rmq_error **err);
 
 #endif

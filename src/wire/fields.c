@@ -89,8 +89,8 @@ static void add_binary(struct rq_slice name, struct rq_slice value, struct rq_bu
     out->len += name.n + value.n + 6;
 }
 
-void rq_fields_encode(const struct rq_fields *table, const void *fields, enum rq_serialize serialize,
-                      bool *first, struct rq_buf *out)
+void rq_fields_encode(const struct rq_fields *table, const void *fields,
+                      enum rq_serialize serialize, bool *first, struct rq_buf *out)
 {
     char digits[NUMBER_MAX];
     uint32_t has;
@@ -98,7 +98,8 @@ void rq_fields_encode(const struct rq_fields *table, const void *fields, enum rq
     for (size_t row = 0; row < table->count; row++) {
         const struct rq_field *field = &table->rows[row];
         struct rq_slice value;
-        if (!field_text(field, (const char *)fields + field->offset, has >> row & 1, digits, &value)) {
+        if (!field_text(field, (const char *)fields + field->offset, has >> row & 1, digits,
+                        &value)) {
             continue;
         }
         struct rq_slice name = rq_slice(field->name, field->name_len);
@@ -110,8 +111,8 @@ void rq_fields_encode(const struct rq_fields *table, const void *fields, enum rq
     }
 }
 
-void rq_ext_encode(struct rq_slice name, struct rq_slice value, enum rq_serialize serialize, bool *first,
-                   struct rq_buf *out)
+void rq_ext_encode(struct rq_slice name, struct rq_slice value, enum rq_serialize serialize,
+                   bool *first, struct rq_buf *out)
 {
     if (!value.p) {
         return;
@@ -138,7 +139,8 @@ void rq_fields_each(const struct rq_fields *table, const void *fields,
     for (size_t row = 0; row < table->count; row++) {
         const struct rq_field *field = &table->rows[row];
         struct rq_slice value;
-        if (field_text(field, (const char *)fields + field->offset, has >> row & 1, digits, &value)) {
+        if (field_text(field, (const char *)fields + field->offset, has >> row & 1, digits,
+                       &value)) {
             fn(user, rq_slice(field->name, field->name_len), value);
         }
     }

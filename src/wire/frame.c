@@ -35,15 +35,16 @@ rmq_status rq_frame_size(const void *p, size_t n, size_t max, size_t *total, rmq
                             (size_t)length + 4, max);
     }
     if (n > 4 && bytes[4] > RQ_SERIALIZE_BINARY) {
-        return rq_error_set(err, RMQ_ERR_PROTOCOL, "frame with a header of unknown kind %d", bytes[4]);
+        return rq_error_set(err, RMQ_ERR_PROTOCOL, "frame with a header of unknown kind %d",
+                            bytes[4]);
     }
     if (n < RQ_FRAME_PREFIX) {
         return RMQ_OK;
     }
     uint32_t header_len = rq_load_be32(bytes + 4) & HEADER_MAX;
     if (header_len > length - 4) {
-        return rq_error_set(err, RMQ_ERR_PROTOCOL, "header of %u bytes in a frame of %u", header_len,
-                            length);
+        return rq_error_set(err, RMQ_ERR_PROTOCOL, "header of %u bytes in a frame of %u",
+                            header_len, length);
     }
     *total = (size_t)length + 4;
     return RMQ_OK;
@@ -57,7 +58,8 @@ rmq_status rq_frame_decode(char *frame, size_t n, struct rq_frame *out, rmq_erro
         return st;
     }
     if (total == 0 || total != n) { /* 0: too few bytes for a prefix */
-        return rq_error_set(err, RMQ_ERR_PROTOCOL, "frame of %zu bytes where %zu were given", total, n);
+        return rq_error_set(err, RMQ_ERR_PROTOCOL, "frame of %zu bytes where %zu were given", total,
+                            n);
     }
     size_t header_len = rq_load_be32(frame + 4) & HEADER_MAX;
     size_t body_at = RQ_FRAME_PREFIX + header_len;
@@ -164,8 +166,9 @@ rmq_status rq_frame_encode(struct rq_buf *out, const struct rq_frame_spec *spec,
                            rmq_error **err)
 {
     if (spec->serialize == RQ_SERIALIZE_BINARY && !fits_binary(spec)) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "code %d or version %d does not fit a binary header",
-                            (int)spec->code, (int)spec->version);
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "code %d or version %d does not fit a binary header", (int)spec->code,
+                            (int)spec->version);
     }
     size_t start = out->len;
     if (rq_buf_reserve(out, expected_size(spec))) {

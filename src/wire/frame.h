@@ -19,7 +19,8 @@
 #include "wire/header.h"
 
 #define RQ_FRAME_PREFIX 8
-#define RQ_FRAME_MAX    16777216 /* with its first 4 bytes: the most that a Java peer accepts by default */
+#define RQ_FRAME_MAX                                                                               \
+    16777216 /* with its first 4 bytes: the most that a Java peer accepts by default */
 
 /* MQVersion ordinal that we send: V5_3_3. */
 #define RQ_VERSION_V4_9_3 399
@@ -56,13 +57,15 @@ struct rq_frame_spec {
     struct rq_slice remark;        /* p == NULL: none */
     const struct rq_fields *table; /* NULL: no header fields */
     const void *fields;            /* the struct of the table */
-    const struct rq_ext *extra;    /* further extFields; names and values are any UTF-8; a null value is left out */
+    const struct rq_ext
+        *extra; /* further extFields; names and values are any UTF-8; a null value is left out */
     size_t extra_count;
 };
 
 /* A request with our language and version; the caller may change members. */
 static inline struct rq_frame_spec rq_frame_request(enum rq_serialize serialize, int32_t code,
-                                                    const struct rq_fields *table, const void *fields)
+                                                    const struct rq_fields *table,
+                                                    const void *fields)
 {
     return (struct rq_frame_spec){.serialize = serialize,
                                   .code = code,
@@ -74,7 +77,8 @@ static inline struct rq_frame_spec rq_frame_request(enum rq_serialize serialize,
 
 /* An answer to a request, in its serialization and with its opaque. */
 static inline struct rq_frame_spec rq_frame_response(const struct rq_header *request, int32_t code,
-                                                     const struct rq_fields *table, const void *fields)
+                                                     const struct rq_fields *table,
+                                                     const void *fields)
 {
     return (struct rq_frame_spec){.serialize = request->serialize,
                                   .code = code,

@@ -18,10 +18,7 @@
 #include "base/slice.h"
 
 /* Form of a header; the value is the frame's fifth byte. Each frame tells its own: an answer may come in the other form. */
-enum rq_serialize {
-    RQ_SERIALIZE_JSON = 0,
-    RQ_SERIALIZE_BINARY = 1
-};
+enum rq_serialize { RQ_SERIALIZE_JSON = 0, RQ_SERIALIZE_BINARY = 1 };
 
 /* Languages that a sender may name. RQ_LANGUAGE_UNKNOWN is only read, never written. */
 enum rq_language {

@@ -214,9 +214,21 @@ static bool is_word(char c)
            c == '+' || c == '.';
 }
 
-static bool is_literal(struct rq_slice word)
+/* true, false, or what a number is made of. */
+static bool is_scalar(struct rq_slice word)
 {
-    return rq_slice_eq_str(word, "true") || rq_slice_eq_str(word, "false");
+    if (rq_slice_eq_str(word, "true") || rq_slice_eq_str(word, "false")) {
+        return true;
+    }
+    for (size_t i = 0; i < word.n; i++) {
+        char c = word.p[i];
+        bool digit = c >= '0' && c <= '9';
+        if (!digit &&
+            (i == 0 ? c != '-' : c != '.' && c != 'e' && c != 'E' && c != '+' && c != '-')) {
+            return false;
+        }
+    }
+    return word.n > 0;
 }
 
 /* Any value as text; null gives p == NULL. */
@@ -239,7 +251,7 @@ static bool scan_value(struct scan *s, struct rq_slice *out)
     struct rq_slice word = rq_slice(start, (size_t)(s->p - start));
     if (rq_slice_eq_str(word, "null")) {
         word = rq_slice(NULL, 0);
-    } else if (word.n == 0 || (!is_literal(word) && *start != '-' && (*start < '0' || *start > '9'))) {
+    } else if (!is_scalar(word)) {
         return fail(s, "not a value");
     }
     *out = word;
@@ -347,7 +359,7 @@ static bool scan_member(struct scan *s, struct rq_header *out, struct seen *seen
         out->remark = value;
     } else if (rq_slice_eq_str(name, "language") && value.p) {
         int32_t n;
-        out->language = !rq_slice_to_i32(value, &n)               ? rq_language_of(value)
+        out->language = !rq_slice_to_i32(value, &n)                ? rq_language_of(value)
                         : n >= 0 && n < (int32_t)RQ_LANGUAGE_COUNT ? n
                                                                    : RQ_LANGUAGE_UNKNOWN;
     }

@@ -77,8 +77,8 @@ static rmq_status parse_consumer(const cJSON *json, struct rq_consumer_data *out
         .model = rq_message_model_of(rq_json_str(json, "messageModel", NULL)),
         .from = rq_consume_from_of(rq_json_str(json, "consumeFromWhere", NULL)),
         .unit_mode = rq_json_bool(json, "unitMode", false)};
-    rmq_status st =
-        rq_body_array(rq_body_count(subs), sizeof(struct rq_subscription *), &out->subscriptions, err);
+    rmq_status st = rq_body_array(rq_body_count(subs), sizeof(struct rq_subscription *),
+                                  &out->subscriptions, err);
     for (const cJSON *item = rq_body_first(st ? NULL : subs); item; item = item->next) {
         st = rq_subscription_parse(item, &out->subscriptions[out->subscription_count], err);
         if (st) {
@@ -91,7 +91,8 @@ static rmq_status parse_consumer(const cJSON *json, struct rq_consumer_data *out
 
 static rmq_status parse_consumers(const cJSON *json, struct rq_heartbeat *out, rmq_error **err)
 {
-    rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->consumers, &out->consumers, err);
+    rmq_status st =
+        rq_body_array(rq_body_count(json), sizeof *out->consumers, &out->consumers, err);
     for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
         /* Counted before it is whole, so that clear frees what it has. */
         st = parse_consumer(item, &out->consumers[out->consumer_count++], err);
@@ -104,7 +105,8 @@ static rmq_status parse_consumers(const cJSON *json, struct rq_heartbeat *out, r
 
 static rmq_status parse_producers(const cJSON *json, struct rq_heartbeat *out, rmq_error **err)
 {
-    rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->producers, &out->producers, err);
+    rmq_status st =
+        rq_body_array(rq_body_count(json), sizeof *out->producers, &out->producers, err);
     for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
         const char *group = rq_json_str(item, "groupName", NULL);
         if (group) {
@@ -154,7 +156,8 @@ void rq_heartbeat_clear(struct rq_heartbeat *heartbeat)
     *heartbeat = (struct rq_heartbeat){0};
 }
 
-struct rq_subscription *rq_heartbeat_take_subscription(struct rq_consumer_data *consumer, size_t index)
+struct rq_subscription *rq_heartbeat_take_subscription(struct rq_consumer_data *consumer,
+                                                       size_t index)
 {
     struct rq_subscription *sub = consumer->subscriptions[index];
     consumer->subscriptions[index] = NULL;

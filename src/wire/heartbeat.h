@@ -18,22 +18,11 @@
 #include "base/slice.h"
 #include "wire/subscription.h"
 
-enum rq_consume_type {
-    RQ_CONSUME_ACTIVELY,
-    RQ_CONSUME_PASSIVELY,
-    RQ_CONSUME_POP
-};
+enum rq_consume_type { RQ_CONSUME_ACTIVELY, RQ_CONSUME_PASSIVELY, RQ_CONSUME_POP };
 
-enum rq_message_model {
-    RQ_MODEL_CLUSTERING,
-    RQ_MODEL_BROADCASTING
-};
+enum rq_message_model { RQ_MODEL_CLUSTERING, RQ_MODEL_BROADCASTING };
 
-enum rq_consume_from {
-    RQ_FROM_LAST_OFFSET,
-    RQ_FROM_FIRST_OFFSET,
-    RQ_FROM_TIMESTAMP
-};
+enum rq_consume_from { RQ_FROM_LAST_OFFSET, RQ_FROM_FIRST_OFFSET, RQ_FROM_TIMESTAMP };
 
 /* "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET" …; readers fall back to the first value and map the deprecated names of
  * consumeFromWhere to their successors. */
@@ -69,7 +58,8 @@ struct rq_heartbeat {
  * moves one out. */
 rmq_status rq_heartbeat_parse(struct rq_slice json, struct rq_heartbeat *out, rmq_error **err);
 void rq_heartbeat_clear(struct rq_heartbeat *heartbeat);
-struct rq_subscription *rq_heartbeat_take_subscription(struct rq_consumer_data *consumer, size_t index);
+struct rq_subscription *rq_heartbeat_take_subscription(struct rq_consumer_data *consumer,
+                                                       size_t index);
 
 /* Client side: the whole body, */
 void rq_heartbeat_write(const struct rq_heartbeat *heartbeat, struct rq_buf *out);

@@ -33,8 +33,9 @@ rmq_status rq_host_parse(struct rq_slice text, struct rq_host *out, rmq_error **
     char name[INET6_ADDRSTRLEN];
     memset(out, 0, sizeof *out);
     bool v6;
-    bool ok = split(text, &addr, &port, &v6) && addr.n < sizeof name && !memchr(addr.p, 0, addr.n) && rq_slice_to_i32(port, &out->port) &&
-              out->port >= 0 && out->port <= UINT16_MAX;
+    bool ok = split(text, &addr, &port, &v6) && addr.n < sizeof name &&
+              !memchr(addr.p, 0, addr.n) && rq_slice_to_i32(port, &out->port) && out->port >= 0 &&
+              out->port <= UINT16_MAX;
     if (ok) {
         memcpy(name, addr.p, addr.n);
         name[addr.n] = '\0';

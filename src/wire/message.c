@@ -58,8 +58,8 @@ static rmq_status bad_message(struct rq_cursor *c, rmq_error **err, const char *
                               size_t left)
 {
     c->bad = true;
-    return rq_error_set(err, RMQ_ERR_PROTOCOL, "message: %s %d with %zu bytes left", what, (int)value,
-                        left);
+    return rq_error_set(err, RMQ_ERR_PROTOCOL, "message: %s %d with %zu bytes left", what,
+                        (int)value, left);
 }
 
 rmq_status rq_msg_decode(struct rq_cursor *c, struct rq_msg *out, rmq_error **err)

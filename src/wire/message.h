@@ -18,9 +18,11 @@
 #include "base/bytes.h"
 #include "base/slice.h"
 
-#define RQ_MSG_MAGIC_V1    (-626843481) /* 0xDAA320A7: topic length in 1 byte */
-#define RQ_MSG_MAGIC_V2    (-626843477) /* 0xDAA320AB: in 2 bytes, for topics above RQ_MSG_TOPIC_MAX_V1 */
-#define RQ_MSG_MAGIC_BLANK (-875286124) /* 0xCBD43194: filler at the end of a commit-log file, never on the wire */
+#define RQ_MSG_MAGIC_V1 (-626843481) /* 0xDAA320A7: topic length in 1 byte */
+#define RQ_MSG_MAGIC_V2                                                                            \
+    (-626843477) /* 0xDAA320AB: in 2 bytes, for topics above RQ_MSG_TOPIC_MAX_V1 */
+#define RQ_MSG_MAGIC_BLANK                                                                         \
+    (-875286124) /* 0xCBD43194: filler at the end of a commit-log file, never on the wire */
 
 #define RQ_MSG_TOPIC_MAX_V1   127
 #define RQ_MSG_TOPIC_MAX_V2   32767
@@ -36,7 +38,7 @@ enum {
     RQ_SYS_TRANSACTION_ROLLBACK = 0x00C,
     RQ_SYS_BORN_HOST_V6 = 0x010,
     RQ_SYS_STORE_HOST_V6 = 0x020,
-    RQ_SYS_UNWRAP = 0x040,      /* inner batch that the client takes apart */
+    RQ_SYS_UNWRAP = 0x040, /* inner batch that the client takes apart */
     RQ_SYS_INNER_BATCH = 0x080,
     RQ_SYS_COMPRESSION_MASK = 0x700,
     RQ_SYS_COMPRESSION_SHIFT = 8
@@ -83,7 +85,8 @@ struct rq_msg {
     struct rq_slice body; /* as stored, perhaps compressed */
     struct rq_slice topic;
     struct rq_slice properties;
-    struct rq_slice more_properties; /* encoder only: appended to properties; empty after decoding */
+    struct rq_slice
+        more_properties; /* encoder only: appended to properties; empty after decoding */
 };
 
 /* Size and magic of the message at p, without looking further. false: fewer than 8 bytes, or a size below 8. */

@@ -33,13 +33,14 @@ struct rq_unique_parts {
     uint8_t ip[16];
     uint8_t ip_len; /* 4 or 16 */
     uint16_t pid;
-    uint32_t process; /* any number that the process keeps */
+    uint32_t process;  /* any number that the process keeps */
     uint32_t month_ms; /* ms since the start of the month, local time */
     uint16_t counter;
 };
 
 size_t rq_msgid_of_unique(const struct rq_unique_parts *parts, char out[RQ_MSGID_MAX + 1]);
-rmq_status rq_msgid_parse_unique(struct rq_slice id, struct rq_unique_parts *parts, rmq_error **err);
+rmq_status rq_msgid_parse_unique(struct rq_slice id, struct rq_unique_parts *parts,
+                                 rmq_error **err);
 
 /* Hex text of bytes, upper case, no NUL: 2 * n characters. And back: false for anything but pairs of hex digits. */
 void rq_hex_upper(const void *p, size_t n, char *out);

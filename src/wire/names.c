@@ -11,9 +11,9 @@
 #include "base/err.h"
 
 static const char *const system_topics[] = {
-    RQ_TOPIC_DEFAULT,   RQ_TOPIC_SCHEDULE, RQ_TOPIC_BENCHMARK,    RQ_TOPIC_HALF,      RQ_TOPIC_OP_HALF,
-    RQ_TOPIC_CHECK_MAX, RQ_TOPIC_TRACE,    RQ_TOPIC_SELF_TEST,    RQ_TOPIC_OFFSET_MOVED,
-    RQ_TOPIC_CHECKPOINT};
+    RQ_TOPIC_DEFAULT,      RQ_TOPIC_SCHEDULE,  RQ_TOPIC_BENCHMARK, RQ_TOPIC_HALF,
+    RQ_TOPIC_OP_HALF,      RQ_TOPIC_CHECK_MAX, RQ_TOPIC_TRACE,     RQ_TOPIC_SELF_TEST,
+    RQ_TOPIC_OFFSET_MOVED, RQ_TOPIC_CHECKPOINT};
 
 static const char *const forbidden_topics[] = {RQ_TOPIC_SCHEDULE,  RQ_TOPIC_HALF,
                                                RQ_TOPIC_OP_HALF,   RQ_TOPIC_CHECK_MAX,
@@ -48,8 +48,8 @@ static bool is_name_char(char c)
 static rmq_status check_name(const char *what, struct rq_slice name, size_t max, rmq_error **err)
 {
     if (name.n == 0 || name.n > max) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "%s of %zu characters, 1 to %zu are allowed", what,
-                            name.n, max);
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s of %zu characters, 1 to %zu are allowed",
+                            what, name.n, max);
     }
     for (size_t i = 0; i < name.n; i++) {
         if (!is_name_char(name.p[i])) {
@@ -69,8 +69,9 @@ rmq_status rq_topic_check(struct rq_slice topic, rmq_error **err)
 rmq_status rq_group_check(struct rq_slice group, rmq_error **err)
 {
     if (is_one_of(group, refused_groups, COUNT(refused_groups))) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "group %.*s is reserved: choose a name of your own",
-                            (int)group.n, group.p);
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "group %.*s is reserved: choose a name of your own", (int)group.n,
+                            group.p);
     }
     return check_name("group", group, RQ_GROUP_MAX, err);
 }

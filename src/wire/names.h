@@ -17,24 +17,24 @@
 #define RQ_TOPIC_MAX 127
 #define RQ_GROUP_MAX 255
 
-#define RQ_RETRY_PREFIX      "%RETRY%"
-#define RQ_DLQ_PREFIX        "%DLQ%"
-#define RQ_LMQ_PREFIX        "%LMQ%"
-#define RQ_SYS_TOPIC_PREFIX  "rmq_sys_"
-#define RQ_SYS_GROUP_PREFIX  "CID_RMQ_SYS_"
-#define RQ_REPLY_TOPIC_END   "_REPLY_TOPIC"
+#define RQ_RETRY_PREFIX     "%RETRY%"
+#define RQ_DLQ_PREFIX       "%DLQ%"
+#define RQ_LMQ_PREFIX       "%LMQ%"
+#define RQ_SYS_TOPIC_PREFIX "rmq_sys_"
+#define RQ_SYS_GROUP_PREFIX "CID_RMQ_SYS_"
+#define RQ_REPLY_TOPIC_END  "_REPLY_TOPIC"
 
-#define RQ_TOPIC_DEFAULT     "TBW102" /* template for automatic creation */
-#define RQ_TOPIC_SCHEDULE    "SCHEDULE_TOPIC_XXXX"
-#define RQ_TOPIC_BENCHMARK   "BenchmarkTest"
-#define RQ_TOPIC_HALF        "RMQ_SYS_TRANS_HALF_TOPIC"
-#define RQ_TOPIC_OP_HALF     "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-#define RQ_TOPIC_CHECK_MAX   "TRANS_CHECK_MAX_TIME_TOPIC"
-#define RQ_TOPIC_TRACE       "RMQ_SYS_TRACE_TOPIC"
-#define RQ_TOPIC_SELF_TEST   "SELF_TEST_TOPIC"
+#define RQ_TOPIC_DEFAULT      "TBW102" /* template for automatic creation */
+#define RQ_TOPIC_SCHEDULE     "SCHEDULE_TOPIC_XXXX"
+#define RQ_TOPIC_BENCHMARK    "BenchmarkTest"
+#define RQ_TOPIC_HALF         "RMQ_SYS_TRANS_HALF_TOPIC"
+#define RQ_TOPIC_OP_HALF      "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+#define RQ_TOPIC_CHECK_MAX    "TRANS_CHECK_MAX_TIME_TOPIC"
+#define RQ_TOPIC_TRACE        "RMQ_SYS_TRACE_TOPIC"
+#define RQ_TOPIC_SELF_TEST    "SELF_TEST_TOPIC"
 #define RQ_TOPIC_OFFSET_MOVED "OFFSET_MOVED_EVENT"
-#define RQ_TOPIC_CHECKPOINT  "CHECKPOINT_TOPIC"
-#define RQ_TOPIC_TIMER       "rmq_sys_wheel_timer"
+#define RQ_TOPIC_CHECKPOINT   "CHECKPOINT_TOPIC"
+#define RQ_TOPIC_TIMER        "rmq_sys_wheel_timer"
 
 #define RQ_NAME_MAX 320 /* room for a made name: longest prefix, longest group, NUL */
 

@@ -116,7 +116,8 @@ static bool is_blank(struct rq_slice text)
 
 static bool has_separator(struct rq_slice text)
 {
-    return text.n && (memchr(text.p, RQ_PROP_NAME_END, text.n) || memchr(text.p, RQ_PROP_VALUE_END, text.n));
+    return text.n &&
+           (memchr(text.p, RQ_PROP_NAME_END, text.n) || memchr(text.p, RQ_PROP_VALUE_END, text.n));
 }
 
 rmq_status rq_props_check(struct rq_slice name, struct rq_slice value, rmq_error **err)
@@ -128,6 +129,6 @@ rmq_status rq_props_check(struct rq_slice name, struct rq_slice value, rmq_error
     if (!why) {
         return RMQ_OK;
     }
-    return rq_error_set(err, RMQ_ERR_INVALID, "property \"%.*s\": %s", name.n > 80 ? 80 : (int)name.n,
-                        name.p ? name.p : "", why);
+    return rq_error_set(err, RMQ_ERR_INVALID, "property \"%.*s\": %s",
+                        name.n > 80 ? 80 : (int)name.n, name.p ? name.p : "", why);
 }

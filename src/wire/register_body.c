@@ -72,7 +72,8 @@ static rmq_status parse_topics(struct rq_cursor *c, struct rq_topic_table *out, 
     for (uint32_t i = 0; i < count && st == RMQ_OK; i++) {
         struct rq_slice text = rq_cursor_slice(c, rq_cursor_be32(c));
         if (!rq_cursor_ok(c)) {
-            return rq_error_set(err, RMQ_ERR_PROTOCOL, "registration: topic %u of %u is cut", i, count);
+            return rq_error_set(err, RMQ_ERR_PROTOCOL, "registration: topic %u of %u is cut", i,
+                                count);
         }
         size_t at = (size_t)(text.p - (char *)out->texts);
         st = parse_topic_text((char *)out->texts + at, text.n, out, err);
@@ -106,7 +107,8 @@ static rmq_status parse_compressed(struct rq_slice body, size_t max_out, struct 
     if (!out->json) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a registration");
     }
-    return parse_topics(&c, out, err); /* filter servers and queue mappings behind it are of no use here */
+    return parse_topics(&c, out,
+                        err); /* filter servers and queue mappings behind it are of no use here */
 }
 
 static rmq_status parse_json(struct rq_slice body, struct rq_topic_table *out, rmq_error **err)
@@ -118,12 +120,13 @@ static rmq_status parse_json(struct rq_slice body, struct rq_topic_table *out, r
     return st;
 }
 
-rmq_status rq_register_body_parse(struct rq_slice body, bool compressed, int32_t version, size_t max_out,
-                                  struct rq_topic_table *out, rmq_error **err)
+rmq_status rq_register_body_parse(struct rq_slice body, bool compressed, int32_t version,
+                                  size_t max_out, struct rq_topic_table *out, rmq_error **err)
 {
     (void)version; /* what depends on it lies behind all that is read */
     *out = (struct rq_topic_table){0};
-    rmq_status st = compressed ? parse_compressed(body, max_out, out, err) : parse_json(body, out, err);
+    rmq_status st =
+        compressed ? parse_compressed(body, max_out, out, err) : parse_json(body, out, err);
     if (st) {
         rq_topic_table_clear(out);
     }
@@ -165,7 +168,8 @@ rmq_status rq_register_body_write_compressed(const struct rq_topic_table *table,
     rq_buf_add_be32(&plain, 0); /* queue mappings: our version is above V5_0_0 */
     rmq_status st = rq_buf_status(&plain);
     if (st == RMQ_OK) {
-        st = rq_compress(RQ_COMPRESSION_ZLIB, REGISTER_LEVEL, rq_slice(plain.data, plain.len), out, err);
+        st = rq_compress(RQ_COMPRESSION_ZLIB, REGISTER_LEVEL, rq_slice(plain.data, plain.len), out,
+                         err);
     } else {
         rq_error_set(err, st, "registration of %zu topics", table->count);
     }

@@ -20,18 +20,20 @@ static int compare_addrs(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-rmq_status rq_route_broker_parse(const cJSON *json, struct rq_route_broker_data *out, rmq_error **err)
+rmq_status rq_route_broker_parse(const cJSON *json, struct rq_route_broker_data *out,
+                                 rmq_error **err)
 {
     const cJSON *addrs = rq_json_get(json, "brokerAddrs");
-    *out = (struct rq_route_broker_data){
-        .cluster = rq_json_str(json, "cluster", ""),
-        .broker_name = rq_json_str(json, "brokerName", ""),
-        .zone_name = rq_json_str(json, "zoneName", NULL),
-        .enable_acting_master = rq_json_bool(json, "enableActingMaster", false)};
+    *out = (struct rq_route_broker_data){.cluster = rq_json_str(json, "cluster", ""),
+                                         .broker_name = rq_json_str(json, "brokerName", ""),
+                                         .zone_name = rq_json_str(json, "zoneName", NULL),
+                                         .enable_acting_master =
+                                             rq_json_bool(json, "enableActingMaster", false)};
     rmq_status st = rq_body_array(rq_body_count(addrs), sizeof *out->addrs, &out->addrs, err);
     for (const cJSON *item = rq_body_first(st ? NULL : addrs); item; item = item->next) {
         int64_t id;
-        if (item->string && cJSON_IsString(item) && rq_slice_to_i64(rq_slice_str(item->string), &id)) {
+        if (item->string && cJSON_IsString(item) &&
+            rq_slice_to_i64(rq_slice_str(item->string), &id)) {
             out->addrs[out->addr_count++] =
                 (struct rq_route_broker_addr){.id = id, .addr = item->valuestring};
         }

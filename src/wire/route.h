@@ -51,13 +51,15 @@ struct rq_route_data {
 /* Parses the body of a GET_ROUTEINFO_BY_TOPIC answer, in the strict or in the bare-key form. Entries without a broker name are dropped. *out is
  * set on RMQ_OK; the caller clears it. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
 rmq_status rq_route_data_parse(struct rq_slice json, struct rq_route_data *out, rmq_error **err);
-void rq_route_data_clear(struct rq_route_data *route); /* of a parsed one; a zeroed one is accepted */
+void rq_route_data_clear(
+    struct rq_route_data *route); /* of a parsed one; a zeroed one is accepted */
 
 /* Writes valid JSON (map keys quoted), which Java readers of any version take. */
 void rq_route_data_write(const struct rq_route_data *route, struct rq_buf *out);
 
 /* One "brokerAddrs" object and one broker, as they occur in the cluster info, too. */
-rmq_status rq_route_broker_parse(const cJSON *json, struct rq_route_broker_data *out, rmq_error **err);
+rmq_status rq_route_broker_parse(const cJSON *json, struct rq_route_broker_data *out,
+                                 rmq_error **err);
 void rq_route_broker_write(const struct rq_route_broker_data *broker, struct rq_buf *out);
 
 #endif

@@ -130,7 +130,8 @@ rmq_status rq_subscription_create(const char *topic, const char *expression, con
     bool by_tag = strcmp(type, RQ_EXPRESSION_TAG) == 0;
     if (!expression || !*expression) {
         if (!by_tag) {
-            return rq_error_set(err, RMQ_ERR_INVALID, "topic %s: a %s expression is empty", topic, type);
+            return rq_error_set(err, RMQ_ERR_INVALID, "topic %s: a %s expression is empty", topic,
+                                type);
         }
         expression = RQ_SUBSCRIBE_ALL;
     }

@@ -38,8 +38,9 @@ struct rq_subscription {
 /* From an expression; NULL and "" mean everything. type NULL = TAG. Errors: RMQ_ERR_INVALID ("||" alone), RMQ_ERR_NOMEM. */
 rmq_status rq_subscription_create(const char *topic, const char *expression, const char *type,
                                   int64_t version, struct rq_subscription **out, rmq_error **err);
-struct rq_subscription *rq_subscription_copy(const struct rq_subscription *sub); /* NULL when out of memory */
-void rq_subscription_destroy(struct rq_subscription *sub);                       /* NULL is accepted */
+struct rq_subscription *
+rq_subscription_copy(const struct rq_subscription *sub);   /* NULL when out of memory */
+void rq_subscription_destroy(struct rq_subscription *sub); /* NULL is accepted */
 
 /* From and to the JSON object of heartbeats. Tags and codes are read as they are. */
 rmq_status rq_subscription_parse(const cJSON *json, struct rq_subscription **out, rmq_error **err);

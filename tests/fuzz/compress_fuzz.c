@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rq_free(plain);
     }
     struct rq_topic_table table;
-    if (rq_register_body_parse(rq_slice(data + 1, size - 1), true, 479, MAX_OUT, &table, NULL) == RMQ_OK) {
+    if (rq_register_body_parse(rq_slice(data + 1, size - 1), true, 479, MAX_OUT, &table, NULL) ==
+        RMQ_OK) {
         rq_topic_table_clear(&table);
     }
     return 0;

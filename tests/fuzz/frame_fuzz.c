@@ -54,8 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, size);
     size_t at = 0;
     size_t total = 1;
-    while (rq_frame_size(bytes + at, size - at, RQ_FRAME_MAX, &total, NULL) == RMQ_OK && total > 0 &&
-           total <= size - at) {
+    while (rq_frame_size(bytes + at, size - at, RQ_FRAME_MAX, &total, NULL) == RMQ_OK &&
+           total > 0 && total <= size - at) {
         struct rq_frame frame;
         if (rq_frame_decode(bytes + at, total, &frame, NULL) == RMQ_OK) {
             write_again(&frame, RQ_SERIALIZE_JSON);

@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(exact, bytes + 1, size - 1);
     struct rq_header header;
     size_t sum = 0;
-    if (rq_header_decode((enum rq_serialize)(bytes[0] & 1), exact, size - 1, &header, NULL) == RMQ_OK) {
+    if (rq_header_decode((enum rq_serialize)(bytes[0] & 1), exact, size - 1, &header, NULL) ==
+        RMQ_OK) {
 #define READ_(name, rows) read_through(&rq_tab_##name, &header, &sum);
         RQ_HEADERS(READ_)
 #undef READ_

@@ -18,7 +18,8 @@ static void expand(const struct rq_msg *msg)
     enum rq_compression type;
     char *plain = NULL;
     size_t n = 0;
-    if ((msg->sys_flag & RQ_SYS_COMPRESSED) && rq_compression_of_sys_flag(msg->sys_flag, &type, NULL) == RMQ_OK &&
+    if ((msg->sys_flag & RQ_SYS_COMPRESSED) &&
+        rq_compression_of_sys_flag(msg->sys_flag, &type, NULL) == RMQ_OK &&
         rq_decompress(type, msg->body.p, msg->body.n, MAX_OUT, &plain, &n, NULL) == RMQ_OK) {
         if (n > MAX_OUT || plain[n] != '\0') {
             abort();

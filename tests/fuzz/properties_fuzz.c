@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rest = props;
     struct rq_prop other;
     while (rq_props_next(&again, &other)) {
-        if (!rq_props_next(&rest, &prop) || !rq_slice_eq(prop.name, other.name) || !rq_slice_eq(prop.value, other.value)) {
+        if (!rq_props_next(&rest, &prop) || !rq_slice_eq(prop.name, other.name) ||
+            !rq_slice_eq(prop.value, other.value)) {
             abort();
         }
         count--;

@@ -17,19 +17,19 @@ static void require(rmq_status st)
 }
 
 /* Parse, write, parse what was written. */
-#define ROUND(type, parse, write, clear)                                                                               \
-    do {                                                                                                               \
-        struct type one;                                                                                               \
-        if (parse(text, &one) == RMQ_OK) {                                                                             \
-            struct rq_buf out;                                                                                         \
-            struct type two;                                                                                           \
-            rq_buf_init(&out, 0);                                                                                      \
-            write(&one, &out);                                                                                         \
-            require(parse(rq_slice(out.data, out.len), &two));                                                         \
-            clear(&two);                                                                                               \
-            clear(&one);                                                                                               \
-            rq_buf_free(&out);                                                                                         \
-        }                                                                                                              \
+#define ROUND(type, parse, write, clear)                                                           \
+    do {                                                                                           \
+        struct type one;                                                                           \
+        if (parse(text, &one) == RMQ_OK) {                                                         \
+            struct rq_buf out;                                                                     \
+            struct type two;                                                                       \
+            rq_buf_init(&out, 0);                                                                  \
+            write(&one, &out);                                                                     \
+            require(parse(rq_slice(out.data, out.len), &two));                                     \
+            clear(&two);                                                                           \
+            clear(&one);                                                                           \
+            rq_buf_free(&out);                                                                     \
+        }                                                                                          \
     } while (0)
 
 static rmq_status parse_route(struct rq_slice text, struct rq_route_data *out)

@@ -23,25 +23,31 @@ struct operation {
     rmq_status (*run)(rmq_error **err);
 };
 
-#define ROUTE                                                                                                          \
-    "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"h:1\",1:\"h:2\"},\"brokerName\":\"b\",\"cluster\":\"c\"}],"               \
+#define ROUTE                                                                                      \
+    "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"h:1\",1:\"h:2\"},\"brokerName\":\"b\",\"cluster\":"   \
+    "\"c\"}],"                                                                                     \
     "\"queueDatas\":[{\"brokerName\":\"b\",\"perm\":6,\"readQueueNums\":4,\"writeQueueNums\":4}]}"
-#define SUBSCRIPTION                                                                                                   \
-    "{\"classFilterMode\":false,\"codeSet\":[65,66],\"expressionType\":\"TAG\",\"subString\":\"A || B\","              \
+#define SUBSCRIPTION                                                                               \
+    "{\"classFilterMode\":false,\"codeSet\":[65,66],\"expressionType\":\"TAG\",\"subString\":\"A " \
+    "|| B\","                                                                                      \
     "\"subVersion\":1767225600123,\"tagsSet\":[\"A\",\"B\"],\"topic\":\"T\"}"
-#define HEARTBEAT                                                                                                      \
-    "{\"clientID\":\"c\",\"consumerDataSet\":[{\"groupName\":\"g\",\"subscriptionDataSet\":[" SUBSCRIPTION "]}],"      \
+#define HEARTBEAT                                                                                  \
+    "{\"clientID\":\"c\",\"consumerDataSet\":[{\"groupName\":\"g\",\"subscriptionDataSet\":"       \
+    "[" SUBSCRIPTION "]}],"                                                                        \
     "\"producerDataSet\":[{\"groupName\":\"p\"}]}"
-#define TOPICS                                                                                                         \
-    "{\"dataVersion\":{\"counter\":1},\"topicConfigTable\":{\"T\":{\"attributes\":{\"k\":\"v\"},\"perm\":6}}}"
+#define TOPICS                                                                                     \
+    "{\"dataVersion\":{\"counter\":1},\"topicConfigTable\":{\"T\":{\"attributes\":{\"k\":\"v\"},"  \
+    "\"perm\":6}}}"
 #define OFFSETS "{\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"t\"}:5}}"
 
 static rmq_status encode_frame(rmq_error **err)
 {
     char big[2000];
     memset(big, '\n', sizeof big);
-    struct rq_hdr_send fields = {.topic = rq_slice_str("T"), .properties = rq_slice(big, sizeof big)};
-    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
+    struct rq_hdr_send fields = {.topic = rq_slice_str("T"),
+                                 .properties = rq_slice(big, sizeof big)};
+    struct rq_frame_spec spec =
+        rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
     struct rq_buf out;
     rq_buf_init(&out, 0);
     rmq_status st = rq_frame_encode(&out, &spec, 0, err);
@@ -90,7 +96,8 @@ static rmq_status parse_heartbeat(rmq_error **err)
 static rmq_status parse_offsets(rmq_error **err)
 {
     struct rq_queue_table table;
-    rmq_status st = rq_queue_table_parse(rq_slice_str(OFFSETS), RQ_QUEUE_TABLE_OFFSETS, &table, err);
+    rmq_status st =
+        rq_queue_table_parse(rq_slice_str(OFFSETS), RQ_QUEUE_TABLE_OFFSETS, &table, err);
     if (st == RMQ_OK) {
         rq_queue_table_clear(&table);
     }
@@ -109,7 +116,8 @@ static rmq_status register_compressed(rmq_error **err)
     rq_buf_init(&out, 0);
     st = rq_register_body_write_compressed(&table, &out, err);
     if (st == RMQ_OK) {
-        st = rq_register_body_parse(rq_slice(out.data, out.len), true, RQ_VERSION_OURS, 1 << 16, &back, err);
+        st = rq_register_body_parse(rq_slice(out.data, out.len), true, RQ_VERSION_OURS, 1 << 16,
+                                    &back, err);
     }
     if (st == RMQ_OK) {
         /* Attributes are an extra that is dropped when it cannot be read: all else must be there. */
@@ -125,7 +133,9 @@ static rmq_status parse_connections(rmq_error **err)
 {
     struct rq_connections connections;
     rmq_status st = rq_connections_parse(
-        rq_slice_str("{\"connectionSet\":[{\"clientId\":\"c\"}],\"subscriptionTable\":{\"T\":" SUBSCRIPTION "}}"),
+        rq_slice_str(
+            "{\"connectionSet\":[{\"clientId\":\"c\"}],\"subscriptionTable\":{\"T\":" SUBSCRIPTION
+            "}}"),
         &connections, err);
     if (st == RMQ_OK) {
         rq_connections_clear(&connections);
@@ -136,9 +146,10 @@ static rmq_status parse_connections(rmq_error **err)
 static rmq_status parse_cluster(rmq_error **err)
 {
     struct rq_cluster_info info;
-    rmq_status st = rq_cluster_info_parse(
-        rq_slice_str("{\"brokerAddrTable\":{\"b\":{\"brokerAddrs\":{0:\"h:1\"}}},\"clusterAddrTable\":{\"c\":[\"b\"]}}"),
-        &info, err);
+    rmq_status st =
+        rq_cluster_info_parse(rq_slice_str("{\"brokerAddrTable\":{\"b\":{\"brokerAddrs\":{0:\"h:"
+                                           "1\"}}},\"clusterAddrTable\":{\"c\":[\"b\"]}}"),
+                              &info, err);
     if (st == RMQ_OK) {
         rq_cluster_info_clear(&info);
     }
@@ -150,17 +161,20 @@ static rmq_status parse_lists(rmq_error **err)
     struct rq_names names;
     struct rq_lock_body lock;
     struct rq_group_table groups;
-    rmq_status st = rq_names_parse(rq_slice_str("{\"topicList\":[\"a\",\"b\"]}"), RQ_LIST_TOPICS, &names, err);
+    rmq_status st =
+        rq_names_parse(rq_slice_str("{\"topicList\":[\"a\",\"b\"]}"), RQ_LIST_TOPICS, &names, err);
     if (st) {
         return st;
     }
     rq_names_clear(&names);
-    st = rq_lock_answer_parse(rq_slice_str("{\"lockOKMQSet\":[{\"topic\":\"t\",\"brokerName\":\"b\"}]}"), &lock, err);
+    st = rq_lock_answer_parse(
+        rq_slice_str("{\"lockOKMQSet\":[{\"topic\":\"t\",\"brokerName\":\"b\"}]}"), &lock, err);
     if (st) {
         return st;
     }
     rq_lock_body_clear(&lock);
-    st = rq_group_table_parse(rq_slice_str("{\"subscriptionGroupTable\":{\"g\":{}}}"), &groups, err);
+    st =
+        rq_group_table_parse(rq_slice_str("{\"subscriptionGroupTable\":{\"g\":{}}}"), &groups, err);
     if (st == RMQ_OK) {
         rq_group_table_clear(&groups);
     }
@@ -174,7 +188,8 @@ static rmq_status compress_with(enum rq_compression type, rmq_error **err)
     char *plain = NULL;
     size_t n = 0;
     rq_buf_init(&out, 0);
-    rmq_status st = rq_compress(type, RQ_COMPRESS_LEVEL_DEFAULT, rq_slice(body, sizeof body), &out, err);
+    rmq_status st =
+        rq_compress(type, RQ_COMPRESS_LEVEL_DEFAULT, rq_slice(body, sizeof body), &out, err);
     if (st == RMQ_OK) {
         st = rq_decompress(type, out.data, out.len, sizeof body, &plain, &n, err);
     }
@@ -221,12 +236,14 @@ static bool run_failing(const struct operation *op, size_t n)
     size_t before = rq_mem_fail_at(n);
     rmq_status st = op->run(&err);
     bool reached = rq_mem_fail_at(0) - before >= n;
-    ck_assert_msg(reached || st == RMQ_OK, "%s without a failure: %s", op->name, rmq_error_message(err));
+    ck_assert_msg(reached || st == RMQ_OK, "%s without a failure: %s", op->name,
+                  rmq_error_message(err));
     /* A failure inside cJSON is reported as text that does not parse: it tells no reasons. */
-    ck_assert_msg(st == RMQ_OK || st == RMQ_ERR_NOMEM || st == RMQ_ERR_PROTOCOL, "%s, allocation %zu: %s", op->name, n,
-                  rmq_status_name(st));
+    ck_assert_msg(st == RMQ_OK || st == RMQ_ERR_NOMEM || st == RMQ_ERR_PROTOCOL,
+                  "%s, allocation %zu: %s", op->name, n, rmq_status_name(st));
     rmq_error_destroy(err);
-    ck_assert_msg(rq_mem_live() == live, "%s, allocation %zu: %zu blocks leaked", op->name, n, rq_mem_live() - live);
+    ck_assert_msg(rq_mem_live() == live, "%s, allocation %zu: %zu blocks leaked", op->name, n,
+                  rq_mem_live() - live);
     return reached;
 }
 
@@ -253,8 +270,10 @@ START_TEST(encoding_into_a_warm_buffer_and_decoding_allocate_nothing)
     struct rq_hdr_send fields = {.producer_group = rq_slice_str("g"),
                                  .topic = rq_slice_str("T"),
                                  .default_topic = rq_slice_str("TBW102"),
-                                 .properties = rq_slice_str("KEYS\x01" "k\x02WAIT\x01true\x02")};
-    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
+                                 .properties = rq_slice_str("KEYS\x01"
+                                                            "k\x02WAIT\x01true\x02")};
+    struct rq_frame_spec spec =
+        rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
     struct rq_buf out;
     struct rq_frame frame;
     struct rq_hdr_send back;

@@ -9,7 +9,8 @@
 Suite *bodies_suite(void);
 
 /* Parses text with the parser of its class and writes it again; RMQ_ERR_UNSUPPORTED for a class without one. */
-static rmq_status rewrite(const char *class_name, const char *name, struct rq_slice text, struct rq_buf *out)
+static rmq_status rewrite(const char *class_name, const char *name, struct rq_slice text,
+                          struct rq_buf *out)
 {
     rmq_status st = RMQ_ERR_UNSUPPORTED;
     if (strcmp(class_name, "HeartbeatData") == 0) {
@@ -19,7 +20,8 @@ static rmq_status rewrite(const char *class_name, const char *name, struct rq_sl
             rq_heartbeat_write(&body, out);
             rq_heartbeat_clear(&body);
         }
-    } else if (strcmp(class_name, "LockBatchRequestBody") == 0 || strcmp(class_name, "UnlockBatchRequestBody") == 0) {
+    } else if (strcmp(class_name, "LockBatchRequestBody") == 0 ||
+               strcmp(class_name, "UnlockBatchRequestBody") == 0) {
         struct rq_lock_body body;
         st = rq_lock_body_parse(text, &body, NULL);
         if (!st) {
@@ -33,7 +35,8 @@ static rmq_status rewrite(const char *class_name, const char *name, struct rq_sl
             rq_lock_answer_write(body.queues, body.queue_count, out);
             rq_lock_body_clear(&body);
         }
-    } else if (strcmp(class_name, "OffsetSerializeWrapper") == 0 || strcmp(class_name, "ResetOffsetBody") == 0) {
+    } else if (strcmp(class_name, "OffsetSerializeWrapper") == 0 ||
+               strcmp(class_name, "ResetOffsetBody") == 0) {
         struct rq_queue_table body;
         st = rq_queue_table_parse(text, RQ_QUEUE_TABLE_OFFSETS, &body, NULL);
         if (!st) {
@@ -54,7 +57,8 @@ static rmq_status rewrite(const char *class_name, const char *name, struct rq_sl
             rq_consume_directly_write(&body, out);
             rq_consume_directly_clear(&body);
         }
-    } else if (strcmp(class_name, "ConsumerConnection") == 0 || strcmp(class_name, "ProducerConnection") == 0) {
+    } else if (strcmp(class_name, "ConsumerConnection") == 0 ||
+               strcmp(class_name, "ProducerConnection") == 0) {
         struct rq_connections body;
         st = rq_connections_parse(text, &body, NULL);
         if (!st) {
@@ -96,8 +100,9 @@ static rmq_status rewrite(const char *class_name, const char *name, struct rq_sl
 /* Members that a writer of ours leaves out or adds without a change of meaning. */
 static void drop_members(cJSON *json)
 {
-    static const char *const names[] = {"filterServerTable", "mappingDataVersion", "topicQueueMappingDetailMap",
-                                        "topicQueueMappingInfoMap", "topicQueueMappingByBroker"};
+    static const char *const names[] = {"filterServerTable", "mappingDataVersion",
+                                        "topicQueueMappingDetailMap", "topicQueueMappingInfoMap",
+                                        "topicQueueMappingByBroker"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         cJSON_DeleteItemFromObjectCaseSensitive(json, names[i]);
         cJSON_DeleteItemFromObjectCaseSensitive(
@@ -165,15 +170,22 @@ END_TEST
 
 START_TEST(a_compressed_registration_reads_back)
 {
-    struct rq_topic_config topics[2] = {{.name = "A", .read_queue_nums = 4, .write_queue_nums = 8, .perm = 6},
-                                        {.name = "\xE4\xB8\xBB", .read_queue_nums = 1, .write_queue_nums = 2, .perm = 7,
-                                         .multi_tag = true}};
-    struct rq_topic_table table = {.topics = topics, .count = 2, .version = {.timestamp_ms = 5, .counter = 7}};
+    struct rq_topic_config topics[2] = {
+        {.name = "A", .read_queue_nums = 4, .write_queue_nums = 8, .perm = 6},
+        {.name = "\xE4\xB8\xBB",
+         .read_queue_nums = 1,
+         .write_queue_nums = 2,
+         .perm = 7,
+         .multi_tag = true}};
+    struct rq_topic_table table = {
+        .topics = topics, .count = 2, .version = {.timestamp_ms = 5, .counter = 7}};
     struct rq_buf out;
     rq_buf_init(&out, 0);
     ck_assert_int_eq(rq_register_body_write_compressed(&table, &out, NULL), RMQ_OK);
     struct rq_topic_table back;
-    ck_assert_int_eq(rq_register_body_parse(rq_slice(out.data, out.len), true, 479, 1 << 20, &back, NULL), RMQ_OK);
+    ck_assert_int_eq(
+        rq_register_body_parse(rq_slice(out.data, out.len), true, 479, 1 << 20, &back, NULL),
+        RMQ_OK);
     ck_assert_uint_eq(back.count, 2);
     ck_assert_str_eq(back.topics[0].name, "A");
     ck_assert_int_eq(back.topics[0].write_queue_nums, 8);
@@ -182,7 +194,9 @@ START_TEST(a_compressed_registration_reads_back)
     ck_assert(back.version.counter == 7 && back.version.timestamp_ms == 5);
     rq_topic_table_clear(&back);
     for (size_t cut = 0; cut < out.len; cut++) {
-        ck_assert_int_ne(rq_register_body_parse(rq_slice(out.data, cut), true, 479, 1 << 20, &back, NULL), RMQ_OK);
+        ck_assert_int_ne(
+            rq_register_body_parse(rq_slice(out.data, cut), true, 479, 1 << 20, &back, NULL),
+            RMQ_OK);
     }
     ck_assert_int_eq(rq_register_body_parse(rq_slice(out.data, out.len), true, 479, 8, &back, NULL),
                      RMQ_ERR_TOO_LARGE);

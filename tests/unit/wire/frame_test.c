@@ -37,8 +37,9 @@ static void check_text(struct rq_slice got, const cJSON *expected, const char *w
         return;
     }
     struct rq_buf text = expected_text(expected->valuestring);
-    ck_assert_msg(got.p && rq_slice_eq(got, rq_slice(text.data, text.len)), "%s: \"%.*s\" where Java has %s",
-                  what, (int)got.n, got.p ? got.p : "", expected->valuestring);
+    ck_assert_msg(got.p && rq_slice_eq(got, rq_slice(text.data, text.len)),
+                  "%s: \"%.*s\" where Java has %s", what, (int)got.n, got.p ? got.p : "",
+                  expected->valuestring);
     rq_buf_free(&text);
 }
 
@@ -57,8 +58,8 @@ static size_t distinct_names(const struct rq_header *header)
 
 static void check_ext(const struct rq_header *header, const cJSON *expected, const char *what)
 {
-    ck_assert_msg(distinct_names(header) == (size_t)cJSON_GetArraySize(expected), "%s: %u extFields", what,
-                  header->ext_count);
+    ck_assert_msg(distinct_names(header) == (size_t)cJSON_GetArraySize(expected),
+                  "%s: %u extFields", what, header->ext_count);
     const cJSON *item;
     cJSON_ArrayForEach(item, expected)
     {
@@ -69,18 +70,21 @@ static void check_ext(const struct rq_header *header, const cJSON *expected, con
 
 static void check_header(const struct rq_header *header, const cJSON *expected, const char *what)
 {
-    ck_assert_msg(header->code == rq_json_i32(expected, "code", INT_MIN), "%s: code %d", what, header->code);
-    ck_assert_msg(header->flag == rq_json_i32(expected, "flag", INT_MIN), "%s: flag %d", what, header->flag);
+    ck_assert_msg(header->code == rq_json_i32(expected, "code", INT_MIN), "%s: code %d", what,
+                  header->code);
+    ck_assert_msg(header->flag == rq_json_i32(expected, "flag", INT_MIN), "%s: flag %d", what,
+                  header->flag);
     ck_assert_msg(header->opaque == rq_json_i32(expected, "opaque", INT_MIN), "%s: opaque %d", what,
                   header->opaque);
-    ck_assert_msg(header->version == rq_json_i32(expected, "version", INT_MIN), "%s: version %d", what,
-                  header->version);
+    ck_assert_msg(header->version == rq_json_i32(expected, "version", INT_MIN), "%s: version %d",
+                  what, header->version);
     const char *language = rq_json_str(expected, "language", NULL);
     ck_assert_msg(language ? strcmp(rq_language_name(header->language), language) == 0
                            : header->language == RQ_LANGUAGE_UNKNOWN,
                   "%s: language %d", what, header->language);
     bool json = strcmp(rq_json_str(expected, "serialize", ""), "JSON") == 0;
-    ck_assert_msg(header->serialize == (json ? RQ_SERIALIZE_JSON : RQ_SERIALIZE_BINARY), "%s: form", what);
+    ck_assert_msg(header->serialize == (json ? RQ_SERIALIZE_JSON : RQ_SERIALIZE_BINARY), "%s: form",
+                  what);
     check_text(header->remark, rq_json_get(expected, "remark"), what);
     check_ext(header, rq_json_get(expected, "extFields"), what);
 }
@@ -106,7 +110,8 @@ static void check_same(const struct rq_header *a, const struct rq_header *b, con
                   "%s: written again it means something else", what);
     for (size_t i = 0; i < a->ext_count; i++) {
         char *name = rq_slice_dup(a->ext[i].name);
-        ck_assert_msg(same_text(rq_header_ext(a, name), rq_header_ext(b, name)), "%s: extField %s", what, name);
+        ck_assert_msg(same_text(rq_header_ext(a, name), rq_header_ext(b, name)), "%s: extField %s",
+                      what, name);
         rq_free(name);
     }
 }
@@ -151,7 +156,8 @@ static cJSON *read_remoting(void)
 {
     struct rq_buf text;
     rq_buf_init(&text, 0);
-    ck_assert_int_eq(rq_sys_read_file("tests/vectors/remoting.json", RQ_BUF_MAX_DEFAULT, &text, NULL), RMQ_OK);
+    ck_assert_int_eq(
+        rq_sys_read_file("tests/vectors/remoting.json", RQ_BUF_MAX_DEFAULT, &text, NULL), RMQ_OK);
     char *p = (char *)(uintptr_t)rq_buf_cstr(&text);
     while ((p = strstr(p, "\\u0000"))) {
         memcpy(p, "\\ue000", 6);
@@ -223,7 +229,8 @@ START_TEST(a_frame_cut_at_any_byte_is_incomplete_and_its_header_is_refused)
             struct rq_header out;
             char *part = malloc(cut ? cut : 1);
             memcpy(part, bytes + RQ_FRAME_PREFIX, cut);
-            ck_assert_int_eq(rq_header_decode((enum rq_serialize)bytes[4], part, cut, &out, NULL), RMQ_ERR_PROTOCOL);
+            ck_assert_int_eq(rq_header_decode((enum rq_serialize)bytes[4], part, cut, &out, NULL),
+                             RMQ_ERR_PROTOCOL);
             free(part);
         }
         free(bytes);
@@ -306,7 +313,8 @@ static struct rq_buf fields_text(const struct rq_fields *table, const void *fiel
 }
 
 /* Every extField that Java wrote is known to the table and comes back the same, through the struct and in both forms. */
-static void check_fields(const struct rq_frame *frame, const struct rq_fields *table, const char *what)
+static void check_fields(const struct rq_frame *frame, const struct rq_fields *table,
+                         const char *what)
 {
     union {
         uint64_t align;
@@ -376,7 +384,8 @@ static void check_command_fields(const struct rq_frame *frame, const cJSON *line
         if (table && table->request) {
             check_fields(frame, table->request, what);
         } else {
-            ck_assert_msg(header->ext_count == (rq_header_ext(header, "ReqT").p ? 1 : 0), "%s: no table", what);
+            ck_assert_msg(header->ext_count == (rq_header_ext(header, "ReqT").p ? 1 : 0),
+                          "%s: no table", what);
         }
         return;
     }
@@ -448,7 +457,8 @@ START_TEST(a_send_with_letters_is_the_same_struct_as_one_with_long_names)
         }
         struct rq_hdr_send send;
         ck_assert_int_eq(rq_fields_decode(&rq_tab_send_v2, &header, &send, NULL), RMQ_OK);
-        struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_SEND_MESSAGE, &rq_tab_send, &send);
+        struct rq_frame_spec spec =
+            rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_SEND_MESSAGE, &rq_tab_send, &send);
         struct rq_buf out;
         rq_buf_init(&out, 0);
         ck_assert_int_eq(rq_frame_encode(&out, &spec, 0, NULL), RMQ_OK);
@@ -465,13 +475,15 @@ END_TEST
 
 START_TEST(hopeless_lengths_and_unknown_kinds_are_refused_as_soon_as_they_are_seen)
 {
-    static const uint32_t lengths[] = {0, 1, 3, 0x80000000, 0xFFFFFFFF, 0x7FFFFFFF, RQ_FRAME_MAX - 3};
+    static const uint32_t lengths[] = {
+        0, 1, 3, 0x80000000, 0xFFFFFFFF, 0x7FFFFFFF, RQ_FRAME_MAX - 3};
     size_t total;
     char bytes[RQ_FRAME_PREFIX] = {0};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         rq_store_be32(bytes, lengths[i]);
         rmq_status st = rq_frame_size(bytes, 4, RQ_FRAME_MAX, &total, NULL);
-        ck_assert_msg(st == RMQ_ERR_PROTOCOL || st == RMQ_ERR_TOO_LARGE, "length %u: %d", lengths[i], st);
+        ck_assert_msg(st == RMQ_ERR_PROTOCOL || st == RMQ_ERR_TOO_LARGE, "length %u: %d",
+                      lengths[i], st);
         ck_assert_uint_eq(total, 0);
     }
     rq_store_be32(bytes, RQ_FRAME_MAX - 4);
@@ -504,21 +516,49 @@ static rmq_status decode_text(const char *text, struct rq_header *out)
 
 START_TEST(broken_json_headers_are_refused)
 {
-    static const char *const bad[] = {
-        "", " ", "{", "}", "[]", "null", "{}", "{\"code\":1", "{\"code\":1}}", "{\"code\":1,}", "{\"code\":x}",
-        "{\"code\":}", "{\"code\":1.5}", "{\"code\":99999999999}", "{\"code\":null}", "{\"code\" 1}",
-        "{\"code\":1 \"flag\":0}", "{code:1}", "{\"code\":1,\"flag\":1}", "{\"code\":1,\"remark\":\"\\x\"}",
-        "{\"code\":1,\"remark\":\"\\u12g4\"}", "{\"code\":1,\"remark\":\"abc}", "{\"code\":1,\"x\":[}",
-        "{\"code\":1,\"x\":[1,2}", "{\"code\":1,\"x\":{\"a\":[1,2}]}", "{\"code\":1,\"extFields\":[]}",
-        "{\"code\":1,\"extFields\":{\"a\"}}", "{\"code\":1,\"extFields\":{\"a\":\"b\"}", "{\"code\":1,\"x\":\"\\",
-        "{\"code\":1,\"x\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}"};
+    static const char *const bad[] = {"",
+                                      " ",
+                                      "{",
+                                      "}",
+                                      "[]",
+                                      "null",
+                                      "{}",
+                                      "{\"code\":1",
+                                      "{\"code\":1}}",
+                                      "{\"code\":1,}",
+                                      "{\"code\":x}",
+                                      "{\"code\":}",
+                                      "{\"code\":1.5}",
+                                      "{\"code\":99999999999}",
+                                      "{\"code\":null}",
+                                      "{\"code\" 1}",
+                                      "{\"code\":1 \"flag\":0}",
+                                      "{code:1}",
+                                      "{\"code\":1,\"flag\":1}",
+                                      "{\"code\":1,\"remark\":\"\\x\"}",
+                                      "{\"code\":1,\"remark\":\"\\u12g4\"}",
+                                      "{\"code\":1,\"remark\":\"abc}",
+                                      "{\"code\":1,\"x\":[}",
+                                      "{\"code\":1,\"x\":[1,2}",
+                                      "{\"code\":1,\"x\":{\"a\":[1,2}]}",
+                                      "{\"code\":1,\"extFields\":[]}",
+                                      "{\"code\":1,\"extFields\":{\"a\"}}",
+                                      "{\"code\":1,\"extFields\":{\"a\":\"b\"}",
+                                      "{\"code\":1,\"x\":\"\\",
+                                      "{\"code\":1,\"x\":1a}",
+                                      "{\"code\":1,\"x\":nul}",
+                                      "{\"code\":1,\"x\":+1}",
+                                      ("{\"code\":1,\"x\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]"
+                                      "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}")};
     struct rq_header out;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_assert_msg(decode_text(bad[i], &out) == RMQ_ERR_PROTOCOL, "accepted: %s", bad[i]);
     }
     ck_assert_int_eq(decode_text("{\"code\":1}", &out), RMQ_OK);
     ck_assert_int_eq(decode_text("{\"code\":1,\"flag\":1,\"opaque\":5}", &out), RMQ_OK);
-    ck_assert_int_eq(decode_text("{\"code\":1,\"version\":null,\"language\":null,\"extFields\":null}", &out), RMQ_OK);
+    ck_assert_int_eq(
+        decode_text("{\"code\":1,\"version\":null,\"language\":null,\"extFields\":null}", &out),
+        RMQ_OK);
     ck_assert_int_eq(out.language, RQ_LANGUAGE_JAVA);
     ck_assert(!out.has_ext);
 }
@@ -529,7 +569,8 @@ START_TEST(lone_surrogates_become_the_replacement_character)
     char text[] = "{\"code\":1,\"remark\":\"\\ud83d|\\ude00|\\ud83d\\u0041|\\ud83d\\ude00\"}";
     struct rq_header out;
     ck_assert_int_eq(rq_header_decode(RQ_SERIALIZE_JSON, text, strlen(text), &out, NULL), RMQ_OK);
-    ck_assert(rq_slice_eq_str(out.remark, "\xEF\xBF\xBD|\xEF\xBF\xBD|\xEF\xBF\xBD" "A|\xF0\x9F\x98\x80"));
+    ck_assert(rq_slice_eq_str(out.remark, "\xEF\xBF\xBD|\xEF\xBF\xBD|\xEF\xBF\xBD"
+                                          "A|\xF0\x9F\x98\x80"));
 }
 END_TEST
 
@@ -557,7 +598,8 @@ START_TEST(sixty_four_ext_fields_are_read_and_more_are_refused)
 {
     for (int serialize = RQ_SERIALIZE_JSON; serialize <= RQ_SERIALIZE_BINARY; serialize++) {
         ck_assert_int_eq(decode_many(RQ_HEADER_MAX_EXT, (enum rq_serialize)serialize), RMQ_OK);
-        ck_assert_int_eq(decode_many(RQ_HEADER_MAX_EXT + 1, (enum rq_serialize)serialize), RMQ_ERR_PROTOCOL);
+        ck_assert_int_eq(decode_many(RQ_HEADER_MAX_EXT + 1, (enum rq_serialize)serialize),
+                         RMQ_ERR_PROTOCOL);
     }
 }
 END_TEST
@@ -569,7 +611,8 @@ START_TEST(the_opaque_and_the_body_length_can_be_set_after_writing)
     static const int32_t opaques[] = {0, 1, -1, INT32_MAX, INT32_MIN, 123456};
     for (int serialize = RQ_SERIALIZE_JSON; serialize <= RQ_SERIALIZE_BINARY; serialize++) {
         struct rq_hdr_topic fields = {.topic = rq_slice_str("T")};
-        struct rq_frame_spec spec = rq_frame_request((enum rq_serialize)serialize, 105, &rq_tab_topic, &fields);
+        struct rq_frame_spec spec =
+            rq_frame_request((enum rq_serialize)serialize, 105, &rq_tab_topic, &fields);
         struct rq_buf out;
         rq_buf_init(&out, 0);
         rq_buf_add_str(&out, "before");
@@ -579,7 +622,8 @@ START_TEST(the_opaque_and_the_body_length_can_be_set_after_writing)
         ck_assert_uint_eq(header, out.len - 6);
         ck_assert_uint_eq(rq_load_be32(frame), header - 4 + 100);
         ck_assert_int_eq(rq_frame_patch_body_len(frame, 0, NULL), RMQ_OK);
-        ck_assert_int_eq(rq_frame_patch_body_len(frame, RQ_FRAME_MAX - header + 1, NULL), RMQ_ERR_TOO_LARGE);
+        ck_assert_int_eq(rq_frame_patch_body_len(frame, RQ_FRAME_MAX - header + 1, NULL),
+                         RMQ_ERR_TOO_LARGE);
         for (size_t i = 0; i < sizeof opaques / sizeof opaques[0]; i++) {
             struct rq_frame decoded;
             rq_frame_patch_opaque(frame, opaques[i]);
@@ -631,19 +675,20 @@ static rmq_status decode_pull(const char *const *pairs, struct rq_hdr_pull *out,
 {
     struct rq_header header = {.ext_count = 0};
     for (; pairs[0]; pairs += 2) {
-        header.ext[header.ext_count++] = (struct rq_ext){rq_slice_str(pairs[0]), rq_slice_str(pairs[1])};
+        header.ext[header.ext_count++] =
+            (struct rq_ext){rq_slice_str(pairs[0]), rq_slice_str(pairs[1])};
     }
     return rq_fields_decode(&rq_tab_pull, &header, out, err);
 }
 
-#define PULL_REST                                                                                                      \
-    "topic", "T", "queueOffset", "9223372036854775807", "maxMsgNums", "32", "sysFlag", "3", "commitOffset", "0",       \
-        "suspendTimeoutMillis", "15000", "subVersion", "0"
+#define PULL_REST                                                                                  \
+    "topic", "T", "queueOffset", "9223372036854775807", "maxMsgNums", "32", "sysFlag", "3",        \
+        "commitOffset", "0", "suspendTimeoutMillis", "15000", "subVersion", "0"
 
 START_TEST(fields_are_read_in_any_order_and_unknown_ones_are_passed_over)
 {
-    const char *pairs[] = {"zzz", "1", "subscription", "", "queueId", "-3", PULL_REST, "a", "b", "consumerGroup", "g",
-                           "maxMsgBytes", "7", NULL};
+    const char *pairs[] = {"zzz", "1", "subscription",  "",  "queueId",     "-3", PULL_REST,
+                           "a",   "b", "consumerGroup", "g", "maxMsgBytes", "7",  NULL};
     struct rq_hdr_pull pull;
     ck_assert_int_eq(decode_pull(pairs, &pull, NULL), RMQ_OK);
     ck_assert_int_eq(pull.queue_id, -3);
@@ -680,7 +725,8 @@ START_TEST(any_text_but_true_is_false)
     static const struct {
         const char *text;
         bool value;
-    } cases[] = {{"true", true}, {"TRUE", true}, {"True", true}, {"false", false}, {"1", false}, {"", false}};
+    } cases[] = {{"true", true},   {"TRUE", true}, {"True", true},
+                 {"false", false}, {"1", false},   {"", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rq_header header = {.ext_count = 2};
         header.ext[0] = (struct rq_ext){rq_slice_str("topic"), rq_slice_str("T")};
@@ -710,7 +756,8 @@ Suite *frame_suite(void)
     Suite *suite = suite_create("frame");
     TCase *tc = tcase_create("frame");
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, each_recorded_command_decodes_to_what_java_saw_and_means_the_same_when_written_again);
+    tcase_add_test(
+        tc, each_recorded_command_decodes_to_what_java_saw_and_means_the_same_when_written_again);
     tcase_add_test(tc, a_frame_cut_at_any_byte_is_incomplete_and_its_header_is_refused);
     tcase_add_test(tc, each_frame_of_the_recorded_conversations_is_understood);
     tcase_add_test(tc, a_send_with_letters_is_the_same_struct_as_one_with_long_names);

@@ -36,7 +36,8 @@ static void expect_properties(struct rq_slice props, const cJSON *want)
     int count = 0;
     for (const cJSON *item = want ? want->child : NULL; item; item = item->next, count++) {
         struct rq_slice value = rq_props_get(props, item->string);
-        ck_assert_msg(rq_slice_eq_str(value, item->valuestring), "%s is %.*s", item->string, (int)value.n, value.p);
+        ck_assert_msg(rq_slice_eq_str(value, item->valuestring), "%s is %.*s", item->string,
+                      (int)value.n, value.p);
     }
     struct rq_prop prop;
     while (rq_props_next(&props, &prop)) {
@@ -59,7 +60,8 @@ static void expect_fields(const struct rq_msg *msg, const cJSON *want)
     ck_assert(msg->born_timestamp_ms == rq_json_i64(want, "bornTimestamp", -1));
     ck_assert(msg->store_timestamp_ms == rq_json_i64(want, "storeTimestamp", -1));
     ck_assert_int_eq(msg->reconsume_times, rq_json_i32(want, "reconsumeTimes", -1));
-    ck_assert(msg->prepared_transaction_offset == rq_json_i64(want, "preparedTransactionOffset", -1));
+    ck_assert(msg->prepared_transaction_offset ==
+              rq_json_i64(want, "preparedTransactionOffset", -1));
     expect_host(&msg->born_host, rq_json_get(want, "bornHost"));
     expect_host(&msg->store_host, rq_json_get(want, "storeHost"));
     ck_assert(rq_slice_eq_str(msg->topic, rq_json_str(want, "topic", "?")));
@@ -77,8 +79,8 @@ static void expect_body(const struct rq_msg *msg, const cJSON *want)
     char *body = NULL;
     size_t n = 0;
     rmq_error *err = NULL;
-    ck_assert_msg(rq_decompress(type, msg->body.p, msg->body.n, 1 << 20, &body, &n, &err) == RMQ_OK, "%s",
-                  rmq_error_message(err));
+    ck_assert_msg(rq_decompress(type, msg->body.p, msg->body.n, 1 << 20, &body, &n, &err) == RMQ_OK,
+                  "%s", rmq_error_message(err));
     expect_bytes(rq_slice(body, n), want, "body_hex");
     rq_free(body);
 }
@@ -93,8 +95,8 @@ START_TEST(each_recorded_message_decodes_to_what_java_saw_and_encodes_to_the_sam
         struct rq_cursor c = rq_cursor(bytes, n);
         struct rq_msg msg;
         rmq_error *err = NULL;
-        ck_assert_msg(rq_msg_decode(&c, &msg, &err) == RMQ_OK, "%s: %s", rq_json_str(item, "name", ""),
-                      rmq_error_message(err));
+        ck_assert_msg(rq_msg_decode(&c, &msg, &err) == RMQ_OK, "%s: %s",
+                      rq_json_str(item, "name", ""), rmq_error_message(err));
         const cJSON *want = rq_json_get(item, "decoded");
         if (want) {
             expect_fields(&msg, want);
@@ -104,13 +106,15 @@ START_TEST(each_recorded_message_decodes_to_what_java_saw_and_encodes_to_the_sam
             enum rq_compression type = RQ_COMPRESSION_ZLIB;
             char *body = NULL;
             size_t len = 0;
-            ck_assert_int_eq(rq_decompress(type, msg.body.p, msg.body.n, 1 << 20, &body, &len, NULL),
-                             RMQ_ERR_PROTOCOL);
+            ck_assert_int_eq(
+                rq_decompress(type, msg.body.p, msg.body.n, 1 << 20, &body, &len, NULL),
+                RMQ_ERR_PROTOCOL);
         }
         ck_assert_uint_eq(rq_msg_encoded_size(&msg), n);
         char *again = malloc(n);
         rq_msg_encode(&msg, n, again);
-        ck_assert_msg(memcmp(again, bytes, n) == 0, "%s: other bytes", rq_json_str(item, "name", ""));
+        ck_assert_msg(memcmp(again, bytes, n) == 0, "%s: other bytes",
+                      rq_json_str(item, "name", ""));
         free(again);
         free(bytes);
     }
@@ -155,13 +159,15 @@ END_TEST
 START_TEST(property_strings_read_as_java_reads_them)
 {
     cJSON *json = vectors_read("message.json");
-    for (const cJSON *item = rq_json_get(json, "properties_decode")->child; item; item = item->next) {
+    for (const cJSON *item = rq_json_get(json, "properties_decode")->child; item;
+         item = item->next) {
         size_t n = 0;
         char *bytes = vectors_hex(item, "properties_hex", &n);
         expect_properties(rq_slice(bytes, n), rq_json_get(item, "map"));
         free(bytes);
     }
-    for (const cJSON *item = rq_json_get(json, "properties_encode")->child; item; item = item->next) {
+    for (const cJSON *item = rq_json_get(json, "properties_encode")->child; item;
+         item = item->next) {
         struct rq_buf out;
         rq_buf_init(&out, 0);
         for (const cJSON *p = rq_json_get(item, "map")->child; p; p = p->next) {
@@ -238,17 +244,20 @@ START_TEST(ids_are_those_of_java)
         rq_msgid_of_unique(&parts, again);
         ck_assert_str_eq(again, id);
     }
-    ck_assert_int_eq(rq_msgid_parse_offset(rq_slice_str("zz"), &(struct rq_host){0}, &(int64_t){0}, NULL),
-                     RMQ_ERR_INVALID);
+    ck_assert_int_eq(
+        rq_msgid_parse_offset(rq_slice_str("zz"), &(struct rq_host){0}, &(int64_t){0}, NULL),
+        RMQ_ERR_INVALID);
     rq_json_free(json);
 }
 END_TEST
 
 START_TEST(hosts_read_and_write_numeric_addresses)
 {
-    static const char *const good[] = {"127.0.0.1:10911", "[::1]:9876", "[2001:db8::5]:65535", "0.0.0.0:0"};
-    static const char *const bad[] = {"", "127.0.0.1", "127.0.0.1:", ":1", "[::1]", "1.2.3:5", "1.2.3.4:70000",
-                                      "1.2.3.4:-1", "[1.2.3.4]:5", "name:5"};
+    static const char *const good[] = {"127.0.0.1:10911", "[::1]:9876", "[2001:db8::5]:65535",
+                                       "0.0.0.0:0"};
+    static const char *const bad[] = {
+        "",        "127.0.0.1",     "127.0.0.1:", ":1",          "[::1]",
+        "1.2.3:5", "1.2.3.4:70000", "1.2.3.4:-1", "[1.2.3.4]:5", "name:5"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct rq_host host;
         char text[RQ_HOST_TEXT];
@@ -258,7 +267,8 @@ START_TEST(hosts_read_and_write_numeric_addresses)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct rq_host host;
-        ck_assert_msg(rq_host_parse(rq_slice_str(bad[i]), &host, NULL) == RMQ_ERR_INVALID, "%s", bad[i]);
+        ck_assert_msg(rq_host_parse(rq_slice_str(bad[i]), &host, NULL) == RMQ_ERR_INVALID, "%s",
+                      bad[i]);
     }
 }
 END_TEST
@@ -300,7 +310,8 @@ END_TEST
 START_TEST(tags_with_equal_hashes_are_told_apart_by_text)
 {
     struct rq_subscription *sub = NULL;
-    ck_assert_int_eq(rq_subscription_create("T", "Aa || \xE6\xA0\x87", NULL, 1, &sub, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_subscription_create("T", "Aa || \xE6\xA0\x87", NULL, 1, &sub, NULL),
+                     RMQ_OK);
     ck_assert(rq_subscription_match_code(sub, rq_tags_code(rq_slice_str("BB"))));
     ck_assert(rq_subscription_match_tag(sub, rq_slice_str("Aa")));
     ck_assert(!rq_subscription_match_tag(sub, rq_slice_str("BB")));
@@ -327,8 +338,10 @@ static void round_trip(enum rq_compression type, size_t n, bool noise)
     ck_assert(n == 0 || memcmp(back, in, n) == 0);
     rq_free(back);
     if (n > 1) {
-        ck_assert_int_eq(rq_decompress(type, out.data, out.len, n - 1, &back, &len, NULL), RMQ_ERR_TOO_LARGE);
-        ck_assert_int_eq(rq_decompress(type, out.data, out.len / 2, n, &back, &len, NULL), RMQ_ERR_PROTOCOL);
+        ck_assert_int_eq(rq_decompress(type, out.data, out.len, n - 1, &back, &len, NULL),
+                         RMQ_ERR_TOO_LARGE);
+        ck_assert_int_eq(rq_decompress(type, out.data, out.len / 2, n, &back, &len, NULL),
+                         RMQ_ERR_PROTOCOL);
         out.data[out.len / 2] ^= 0x55;
         if (rq_decompress(type, out.data, out.len, n, &back, &len, NULL) == RMQ_OK) {
             rq_free(back); /* LZ4 and zstd frames carry no checksum by default */
@@ -340,7 +353,8 @@ static void round_trip(enum rq_compression type, size_t n, bool noise)
 
 START_TEST(bodies_of_all_sizes_survive_compression_and_bad_ones_are_errors)
 {
-    static const enum rq_compression types[] = {RQ_COMPRESSION_ZLIB, RQ_COMPRESSION_LZ4, RQ_COMPRESSION_ZSTD};
+    static const enum rq_compression types[] = {RQ_COMPRESSION_ZLIB, RQ_COMPRESSION_LZ4,
+                                                RQ_COMPRESSION_ZSTD};
     static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 1 << 20, (4 << 20) - 1024};
     for (size_t t = 0; t < 3; t++) {
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -356,7 +370,8 @@ Suite *message_suite(void)
     Suite *suite = suite_create("message");
     TCase *tc = tcase_create("message");
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, each_recorded_message_decodes_to_what_java_saw_and_encodes_to_the_same_bytes);
+    tcase_add_test(tc,
+                   each_recorded_message_decodes_to_what_java_saw_and_encodes_to_the_same_bytes);
     tcase_add_test(tc, a_message_cut_at_any_byte_or_with_any_length_changed_is_an_error);
     tcase_add_test(tc, property_strings_read_as_java_reads_them);
     tcase_add_test(tc, batches_read_as_java_wrote_them_and_are_written_to_the_same_bytes);

@@ -20,10 +20,11 @@ static inline cJSON *vectors_read(const char *name)
     struct rq_buf text;
     rq_buf_init(&text, 0);
     rmq_error *err = NULL;
-    ck_assert_msg(rq_sys_read_file(path, RQ_BUF_MAX_DEFAULT, &text, &err) == RMQ_OK, "%s", rmq_error_message(err));
-    cJSON *json = NULL;
-    ck_assert_msg(rq_json_parse(rq_slice(text.data, text.len), &json, &err) == RMQ_OK, "%s: %s", path,
+    ck_assert_msg(rq_sys_read_file(path, RQ_BUF_MAX_DEFAULT, &text, &err) == RMQ_OK, "%s",
                   rmq_error_message(err));
+    cJSON *json = NULL;
+    ck_assert_msg(rq_json_parse(rq_slice(text.data, text.len), &json, &err) == RMQ_OK, "%s: %s",
+                  path, rmq_error_message(err));
     rq_buf_free(&text);
     return json;
 }
