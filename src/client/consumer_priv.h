@@ -31,6 +31,7 @@
 #define RQ_OFFER_AGAIN_MS 5000       /* a message whose send-back failed is offered again after this */
 #define RQ_GUARD_MS 10               /* between two looks at workers that may not get on */
 #define RQ_START_WAIT_MS 3000
+#define RQ_WARN_EVERY_MS 30000       /* the same refusal is logged so often */
 #define RQ_COMMIT_REPEAT_MS 60000    /* an unchanged offset is sent again: a broker may have lost it */
 
 struct rmq_consumer;
@@ -61,6 +62,7 @@ struct rq_subscribed {
     bool asking;
     bool again;             /* asked for once more meanwhile */
     bool failing;           /* the last member list failed: logged */
+    int64_t quiet_until_ms; /* refused pulls and questions are not logged before this */
     struct rq_timer retry;
     int64_t delay_ms;
     char topic[];
@@ -86,7 +88,6 @@ struct rq_owned {
     bool from_slave;   /* the pull under way goes to one */
     struct rq_timer timer;
     int64_t delay_ms;  /* of the next retry */
-    int32_t last_code; /* of the last failure that was logged */
     int damaged;       /* answers in a row that could not be read */
     int64_t asked_ms;
     int64_t next_offset;
@@ -139,6 +140,7 @@ struct rmq_consumer {
     struct rq_list asks;
     struct rq_list backs; /* struct rq_back.node: send-backs under way or waiting */
     int64_t last_version; /* subVersion only grows */
+    int64_t quiet_until_ms; /* refused offsets are not logged before this */
     struct rq_timer rebalance_timer;
     struct rq_timer persist_timer;
     struct rq_timer expire_timer;

@@ -82,13 +82,13 @@ static void start_without_offset(struct rq_owned *owned)
 
 static void not_known(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
 {
-    int32_t code = status == RMQ_OK ? answer->header->code : (int32_t)status;
-    if (code != owned->last_code) {
-        owned->last_code = code;
+    int64_t now = rq_loop_now(owned->consumer->loop);
+    if (now >= owned->topic->quiet_until_ms) {
+        owned->topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
         rmq_error *err = NULL;
         rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "start offset", &err);
-        RQ_LOG(INFO, "start offset is not known, asked again", "topic=%s broker=%s queue=%d why=%s",
-               owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id, rmq_error_message(err));
+        RQ_LOG(INFO, "start offset is not known, asked again", "topic=%s queue=%d why=%s", owned->name.topic,
+               (int)owned->name.queue_id, rmq_error_message(err));
         rmq_error_destroy(err);
     }
     rq_owned_retry(owned);
@@ -113,7 +113,6 @@ static void on_stored(struct rq_ask *request, rmq_status status, struct rq_in *a
     if (owned->topic && owned->consumer->running) {
         bool answered = status == RMQ_OK && read_offset(answer, &offset);
         if (answered && offset >= 0) {
-            owned->last_code = 0;
             rq_owned_start(owned, offset, true);
         } else if (answered || (status == RMQ_OK && answer->header->code == RQ_RESP_QUERY_NOT_FOUND)) {
             start_without_offset(owned);
@@ -131,7 +130,6 @@ static void on_computed(struct rq_ask *request, rmq_status status, struct rq_in 
     owned->asking = false;
     if (owned->topic && owned->consumer->running) {
         if (status == RMQ_OK && read_offset(answer, &offset) && offset >= 0) {
-            owned->last_code = 0;
             rq_owned_start(owned, offset, false);
         } else {
             not_known(owned, status, answer);
@@ -157,7 +155,8 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
     if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
         owned->committed = commit->offset;
         owned->committed_ms = rq_loop_now(consumer->loop);
-    } else if (status == RMQ_OK) {
+    } else if (status == RMQ_OK && rq_loop_now(consumer->loop) >= consumer->quiet_until_ms) {
+        consumer->quiet_until_ms = rq_loop_now(consumer->loop) + RQ_WARN_EVERY_MS;
         RQ_LOG(WARN, "the broker refused an offset", "topic=%s queue=%d offset=%lld code=%d", owned->name.topic,
                (int)owned->name.queue_id, (long long)commit->offset, (int)answer->header->code);
     }

@@ -421,22 +421,18 @@ static void move_offset(struct rq_owned *owned, int64_t offset)
     rq_owned_start(fresh, offset, false);
 }
 
+/* Said once in a while for a topic, however many of its queues are refused. A broker that is away is net's to tell. */
 static void note_failure(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
 {
-    int32_t code = status == RMQ_OK ? answer->header->code : (int32_t)status;
-    if (code == owned->last_code) {
+    int64_t now = rq_loop_now(owned->consumer->loop);
+    if ((status != RMQ_OK && status != RMQ_ERR_PROTOCOL) || now < owned->topic->quiet_until_ms) {
         return;
     }
-    owned->last_code = code;
+    owned->topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
     rmq_error *err = NULL;
     rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "pull", &err);
-    if (status == RMQ_OK) {
-        RQ_LOG(WARN, "pull refused, tried again until it works", "topic=%s broker=%s queue=%d why=%s",
-               owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id, rmq_error_message(err));
-    } else {
-        RQ_LOG(DEBUG, "pull failed, tried again until it works", "topic=%s broker=%s queue=%d why=%s",
-               owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id, rmq_error_message(err));
-    }
+    RQ_LOG(WARN, "pull refused, tried again until it works", "topic=%s queue=%d why=%s", owned->name.topic,
+           (int)owned->name.queue_id, rmq_error_message(err));
     rmq_error_destroy(err);
 }
 
@@ -480,7 +476,6 @@ static void take_answer(struct rq_owned *owned, struct rq_in *answer)
         rq_owned_retry(owned);
         return;
     }
-    owned->last_code = 0;
     owned->broker_id = head.suggest_which_broker_id;
     if (code == RQ_RESP_PULL_OFFSET_MOVED) {
         move_offset(owned, head.next_begin_offset);
