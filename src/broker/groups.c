@@ -29,6 +29,7 @@ void rq_groups_init(struct rq_groups *groups)
 {
     memset(groups, 0, sizeof *groups);
     rq_mutex_init(&groups->lock);
+    rq_mutex_init(&groups->file_lock);
     rq_map_init(&groups->table);
 }
 
@@ -44,6 +45,7 @@ void rq_groups_free(struct rq_groups *groups)
     rq_free(groups->path);
     rq_free(groups->forbidden);
     rq_mutex_destroy(&groups->lock);
+    rq_mutex_destroy(&groups->file_lock);
 }
 
 void rq_group_info_read(const cJSON *json, struct rq_group_info *out)
@@ -279,6 +281,7 @@ rmq_status rq_groups_persist(struct rq_groups *groups, rmq_error **err)
 {
     struct rq_buf text;
     rq_buf_init(&text, 0);
+    rq_mutex_lock(&groups->file_lock);
     rq_mutex_lock(&groups->lock);
     bool dirty = groups->dirty;
     if (dirty) {
@@ -295,5 +298,6 @@ rmq_status rq_groups_persist(struct rq_groups *groups, rmq_error **err)
         groups->dirty = true;
         rq_mutex_unlock(&groups->lock);
     }
+    rq_mutex_unlock(&groups->file_lock);
     return st;
 }

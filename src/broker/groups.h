@@ -33,6 +33,7 @@ struct rq_group_info {
 };
 
 struct rq_groups {
+    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map table;  /* name -> struct group */
     struct rq_data_version version;

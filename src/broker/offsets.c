@@ -37,6 +37,7 @@ void rq_offsets_init(struct rq_offsets *offsets)
 {
     memset(offsets, 0, sizeof *offsets);
     rq_mutex_init(&offsets->lock);
+    rq_mutex_init(&offsets->file_lock);
     rq_map_init(&offsets->table);
 }
 
@@ -51,6 +52,7 @@ void rq_offsets_free(struct rq_offsets *offsets)
     rq_map_free(&offsets->table, free_pair);
     rq_free(offsets->path);
     rq_mutex_destroy(&offsets->lock);
+    rq_mutex_destroy(&offsets->file_lock);
 }
 
 /* "topic@group" in out; p NULL when it is too long to be a name of ours. */
@@ -343,6 +345,7 @@ rmq_status rq_offsets_persist(struct rq_offsets *offsets, rmq_error **err)
 {
     struct rq_buf text;
     rq_buf_init(&text, 0);
+    rq_mutex_lock(&offsets->file_lock);
     rq_mutex_lock(&offsets->lock);
     bool dirty = offsets->dirty;
     if (dirty) {
@@ -359,5 +362,6 @@ rmq_status rq_offsets_persist(struct rq_offsets *offsets, rmq_error **err)
         offsets->dirty = true;
         rq_mutex_unlock(&offsets->lock);
     }
+    rq_mutex_unlock(&offsets->file_lock);
     return st;
 }

@@ -20,6 +20,7 @@
 #define RQ_OFFSET_NONE (-1)
 
 struct rq_offsets {
+    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map table;  /* "topic@group" -> struct queue_offsets */
     struct rq_data_version version;

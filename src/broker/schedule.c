@@ -32,6 +32,7 @@ rmq_status rq_schedule_init(struct rq_schedule *schedule, struct rmq_broker *bro
     int count = rq_store_delay_level_max(broker->store);
     memset(schedule, 0, sizeof *schedule);
     rq_mutex_init(&schedule->lock);
+    rq_mutex_init(&schedule->file_lock);
     schedule->broker = broker;
     schedule->loop = background;
     rq_loop_retain(background);
@@ -253,6 +254,7 @@ void rq_schedule_free(struct rq_schedule *schedule)
     rq_loop_put(schedule->loop);
     rq_free(schedule->path);
     rq_mutex_destroy(&schedule->lock);
+    rq_mutex_destroy(&schedule->file_lock);
 }
 
 int64_t rq_schedule_offset(struct rq_schedule *schedule, int level)
@@ -309,6 +311,7 @@ rmq_status rq_schedule_persist(struct rq_schedule *schedule, rmq_error **err)
 {
     struct rq_buf text;
     rq_buf_init(&text, 0);
+    rq_mutex_lock(&schedule->file_lock);
     rq_mutex_lock(&schedule->lock);
     bool dirty = schedule->dirty;
     if (dirty) {
@@ -325,5 +328,6 @@ rmq_status rq_schedule_persist(struct rq_schedule *schedule, rmq_error **err)
         schedule->dirty = true;
         rq_mutex_unlock(&schedule->lock);
     }
+    rq_mutex_unlock(&schedule->file_lock);
     return st;
 }

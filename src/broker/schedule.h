@@ -39,6 +39,7 @@ struct rq_schedule {
     struct rq_task look_task;
     bool stopped; /* owned by the background loop */
 
+    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards offsets and all below */
     struct rq_data_version version;
     uint64_t arrived; /* bit of each level with news */

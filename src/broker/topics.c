@@ -26,6 +26,7 @@ void rq_topics_init(struct rq_topics *topics)
 {
     memset(topics, 0, sizeof *topics);
     rq_mutex_init(&topics->lock);
+    rq_mutex_init(&topics->file_lock);
     rq_map_init(&topics->table);
 }
 
@@ -40,6 +41,7 @@ void rq_topics_free(struct rq_topics *topics)
     rq_map_free(&topics->table, free_topic);
     rq_free(topics->path);
     rq_mutex_destroy(&topics->lock);
+    rq_mutex_destroy(&topics->file_lock);
 }
 
 void rq_topic_info_read(const cJSON *json, struct rq_topic_info *out)
@@ -272,6 +274,7 @@ rmq_status rq_topics_persist(struct rq_topics *topics, rmq_error **err)
 {
     struct rq_buf text;
     rq_buf_init(&text, 0);
+    rq_mutex_lock(&topics->file_lock);
     rq_mutex_lock(&topics->lock);
     bool dirty = topics->dirty;
     if (dirty) {
@@ -288,5 +291,6 @@ rmq_status rq_topics_persist(struct rq_topics *topics, rmq_error **err)
         topics->dirty = true;
         rq_mutex_unlock(&topics->lock);
     }
+    rq_mutex_unlock(&topics->file_lock);
     return st;
 }

@@ -34,6 +34,7 @@ struct rq_topic_info {
 };
 
 struct rq_topics {
+    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map table;  /* name -> struct topic */
     struct rq_data_version version;

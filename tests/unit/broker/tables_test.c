@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/thread.h"
 #include "broker/groups.h"
 #include "broker/offsets.h"
 #include "broker/queue_locks.h"
@@ -112,6 +113,45 @@ START_TEST(a_missing_file_is_an_empty_table)
     ck_assert_int_eq(rq_topics_load(&topics, NULL), RMQ_OK);
     ck_assert_uint_eq(rq_topics_count(&topics), 0);
     rq_topics_free(&topics);
+}
+END_TEST
+
+enum { WRITERS = 4, TOPICS_EACH = 25 };
+
+static struct rq_topics shared_topics;
+
+static void add_and_persist(void *arg)
+{
+    const char *prefix = arg;
+    for (int i = 0; i < TOPICS_EACH; i++) {
+        char topic[32];
+        struct rq_topic_info info = {.read_queue_nums = 1, .write_queue_nums = 1, .perm = 6};
+        snprintf(topic, sizeof topic, "%s%d", prefix, i);
+        ck_assert_int_eq(rq_topics_add(&shared_topics, name(topic), &info, NULL), RMQ_OK);
+        rmq_error *err = NULL;
+        rmq_status st = rq_topics_persist(&shared_topics, &err);
+        ck_assert_msg(st == RMQ_OK, "%s", rmq_error_message(err));
+    }
+}
+
+START_TEST(a_table_written_by_several_threads_at_once_ends_whole_and_newest)
+{
+    static char prefixes[WRITERS][2] = {"a", "b", "c", "d"};
+    struct rq_thread writers[WRITERS];
+    rq_topics_init(&shared_topics);
+    rq_topics_set_path(&shared_topics, path);
+    for (int i = 0; i < WRITERS; i++) {
+        ck_assert_int_eq(rq_thread_start(&writers[i], "writer", add_and_persist, prefixes[i]), RMQ_OK);
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        rq_thread_join(&writers[i]);
+    }
+    rq_topics_free(&shared_topics);
+    rq_topics_init(&shared_topics);
+    rq_topics_set_path(&shared_topics, path);
+    ck_assert_int_eq(rq_topics_load(&shared_topics, NULL), RMQ_OK);
+    ck_assert_uint_eq(rq_topics_count(&shared_topics), WRITERS * TOPICS_EACH);
+    rq_topics_free(&shared_topics);
 }
 END_TEST
 
@@ -294,6 +334,7 @@ Suite *tables_suite(void)
     tcase_add_test(tc, topics_of_a_java_file_are_read_and_written_again);
     tcase_add_test(tc, a_broken_file_gives_way_to_its_backup_and_two_broken_ones_are_an_error);
     tcase_add_test(tc, a_missing_file_is_an_empty_table);
+    tcase_add_test(tc, a_table_written_by_several_threads_at_once_ends_whole_and_newest);
     tcase_add_test(tc, an_unknown_group_is_created_only_where_that_is_allowed);
     tcase_add_test(tc, groups_keep_members_of_their_file_that_have_no_meaning_here);
     tcase_add_test(tc, offsets_of_a_java_file_with_bare_keys_are_read_and_written_again);
