@@ -127,7 +127,9 @@ static void add_and_persist(void *arg)
         char topic[32];
         struct rq_topic_info info = {.read_queue_nums = 1, .write_queue_nums = 1, .perm = 6};
         snprintf(topic, sizeof topic, "%s%d", prefix, i);
-        ck_assert_int_eq(rq_topics_add(&shared_topics, name(topic), &info, NULL), RMQ_OK);
+        bool created = false;
+        ck_assert_int_eq(rq_topics_add(&shared_topics, name(topic), &info, &created), RMQ_OK);
+        ck_assert(created);
         rmq_error *err = NULL;
         rmq_status st = rq_topics_persist(&shared_topics, &err);
         ck_assert_msg(st == RMQ_OK, "%s", rmq_error_message(err));
