@@ -230,7 +230,7 @@ case_v6_on_ours() {
     need_v6
     local port
     port=$(take_ports)
-    our_broker ours-six "$port" $((port + 4)) "brokerIP1=[::1]"
+    NAMESRV_ADDRESS=::1 our_broker ours-six "$port" $((port + 4)) "brokerIP1=[::1]"
     NS6="[::1]:$port"
     must peer waitBroker "ns=$NS6" broker=ours-six > /dev/null
     v6_content ours6
