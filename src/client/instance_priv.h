@@ -19,7 +19,8 @@ struct rq_topic {
     struct rq_instance *instance;
     char *name;
     struct rq_route *route; /* guarded by route_lock for who is not the I/O thread */
-    _Atomic int64_t used_ms; /* atomic: relaxed: when rq_instance_route last asked for it */
+    bool used;              /* guarded by route_lock: rq_instance_route asked for it since the last poll */
+    int64_t used_ms;        /* the last poll that found it used */
     struct rq_list watches; /* rq_watch.topic_node */
     struct rq_list lookups; /* rq_lookup.node */
     bool asking;            /* a query is under way */

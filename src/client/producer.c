@@ -234,9 +234,9 @@ static rmq_status wait_for_route(struct rmq_producer *producer, const rmq_messag
                : st;
 }
 
-static int64_t deadline_of(const struct rmq_producer *producer, int64_t timeout_ms)
+static int64_t deadline_of(const struct rmq_producer *producer, int64_t now_ms, int64_t timeout_ms)
 {
-    return rq_mono_ms() + (timeout_ms > 0 ? timeout_ms : producer->options.send_msg_timeout_ms);
+    return now_ms + (timeout_ms > 0 ? timeout_ms : producer->options.send_msg_timeout_ms);
 }
 
 /* ---- blocking sends ---- */
@@ -251,6 +251,8 @@ struct request {
     rmq_queue_selector_fn selector;
     void *user;
     const char *key;
+    int64_t timeout_ms; /* 0 = the option's */
+    int64_t started_ms;
     int64_t deadline_ms;
 };
 
@@ -302,7 +304,7 @@ static rmq_status set_selected_queue(const struct request *request, struct rq_ro
 }
 
 /* Before the operation is taken: the selector is the program's code and may do as it likes. */
-static rmq_status find_queue(struct rmq_producer *producer, const struct request *request,
+static rmq_status find_queue(struct rmq_producer *producer, struct request *request,
                              struct rq_route **route, struct rq_route_queue *queue, rmq_error **err)
 {
     const rmq_message *message = request->messages[0];
@@ -311,6 +313,7 @@ static rmq_status find_queue(struct rmq_producer *producer, const struct request
         return RMQ_OK; /* without one, the operation looks it up */
     }
     rmq_status st = wait_for_route(producer, message, request->deadline_ms, route, err);
+    request->started_ms = rq_mono_ms();
     if (st == RMQ_OK && request->broker_name) {
         st = set_given_queue(request, *route, queue, err);
     } else if (st == RMQ_OK) {
@@ -368,7 +371,7 @@ static rmq_status run_request(struct rmq_producer *producer, const struct reques
     op->fixed_queue = queue->broker != NULL;
     op->queue = *queue;
     op->attempts_max = op->fixed_queue ? 1 : 1 + producer->options.retry_times_when_send_failed;
-    op->started_ms = rq_mono_ms();
+    op->started_ms = request->started_ms;
     st = request->batch ? rq_send_prepare_batch(op, request->messages, request->count, err)
                         : rq_send_prepare(op, request->messages[0], err);
     if (st != RMQ_OK) {
@@ -382,7 +385,7 @@ static rmq_status run_request(struct rmq_producer *producer, const struct reques
     return st;
 }
 
-static rmq_status send_blocking(struct rmq_producer *producer, const struct request *request,
+static rmq_status send_blocking(struct rmq_producer *producer, struct request *request,
                                 rmq_send_result **result, rmq_error **err)
 {
     if (result) {
@@ -392,6 +395,8 @@ static rmq_status send_blocking(struct rmq_producer *producer, const struct requ
     if (st != RMQ_OK) {
         return st;
     }
+    request->started_ms = rq_mono_ms();
+    request->deadline_ms = deadline_of(producer, request->started_ms, request->timeout_ms);
     size_t bytes = 0;
     struct rq_route *route = NULL;
     struct rq_route_queue queue = {0};
@@ -416,8 +421,8 @@ static rmq_status send_blocking(struct rmq_producer *producer, const struct requ
 rmq_status rmq_producer_send(rmq_producer *producer, const rmq_message *message, int64_t timeout_ms,
                              rmq_send_result **result, rmq_error **err)
 {
-    const struct request request = {
-        .messages = &message, .count = 1, .deadline_ms = producer ? deadline_of(producer, timeout_ms) : 0};
+    struct request request = {
+        .messages = &message, .count = 1, .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -429,11 +434,11 @@ rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message 
         return rq_error_set(err, RMQ_ERR_INVALID, "queue %d of broker %s", (int)queue_id,
                             broker_name ? broker_name : "NULL");
     }
-    const struct request request = {.messages = &message,
+    struct request request = {.messages = &message,
                                     .count = 1,
                                     .broker_name = broker_name,
                                     .queue_id = queue_id,
-                                    .deadline_ms = producer ? deadline_of(producer, timeout_ms) : 0};
+                                    .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -444,11 +449,11 @@ rmq_status rmq_producer_send_by_selector(rmq_producer *producer, const rmq_messa
     if (!selector) {
         return rq_error_set(err, RMQ_ERR_INVALID, "selector is NULL");
     }
-    const struct request request = {.messages = &message,
+    struct request request = {.messages = &message,
                                     .count = 1,
                                     .selector = selector,
                                     .user = user,
-                                    .deadline_ms = producer ? deadline_of(producer, timeout_ms) : 0};
+                                    .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -459,27 +464,27 @@ rmq_status rmq_producer_send_by_key(rmq_producer *producer, const rmq_message *m
     if (!sharding_key) {
         return rq_error_set(err, RMQ_ERR_INVALID, "sharding key is NULL");
     }
-    const struct request request = {.messages = &message,
+    struct request request = {.messages = &message,
                                     .count = 1,
                                     .key = sharding_key,
-                                    .deadline_ms = producer ? deadline_of(producer, timeout_ms) : 0};
+                                    .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
 rmq_status rmq_producer_send_batch(rmq_producer *producer, const rmq_message *const *messages, size_t count,
                                    int64_t timeout_ms, rmq_send_result **result, rmq_error **err)
 {
-    const struct request request = {.messages = messages,
+    struct request request = {.messages = messages,
                                     .count = count,
                                     .batch = true,
-                                    .deadline_ms = producer ? deadline_of(producer, timeout_ms) : 0};
+                                    .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
 /* ---- asynchronous and one-way sends ---- */
 
 static rmq_status start_async(struct rmq_producer *producer, const rmq_message *message,
-                              const struct rq_send_order *order, rmq_error **err)
+                              const struct rq_send_order *order, int64_t now_ms, rmq_error **err)
 {
     struct rq_send_op *op = NULL;
     rmq_status st = rq_send_pool_take(producer->pool, order, &op, err);
@@ -488,7 +493,7 @@ static rmq_status start_async(struct rmq_producer *producer, const rmq_message *
     }
     op->producer = producer;
     op->attempts_max = 1 + producer->options.retry_times_when_send_async_failed;
-    op->started_ms = rq_mono_ms();
+    op->started_ms = op->waited ? rq_mono_ms() : now_ms;
     st = rq_send_prepare(op, message, err);
     if (st != RMQ_OK) {
         return not_accepted(op, st, err);
@@ -512,9 +517,10 @@ static rmq_status send_async(struct rmq_producer *producer, const rmq_message *m
     if (st == RMQ_OK) {
         order->size = message->body->size;
         order->wait = producer->options.async_wait_when_full;
-        order->deadline_ms = deadline_of(producer, 0);
+        int64_t now = rq_mono_ms();
+        order->deadline_ms = deadline_of(producer, now, 0);
         order->source = producer;
-        st = start_async(producer, message, order, err);
+        st = start_async(producer, message, order, now, err);
     }
     leave(producer);
     return st;
@@ -538,7 +544,7 @@ rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *me
 }
 
 static rmq_status run_oneway(struct rmq_producer *producer, const rmq_message *message, struct rq_route *route,
-                             int64_t deadline_ms, rmq_error **err)
+                             int64_t now_ms, int64_t deadline_ms, rmq_error **err)
 {
     struct rq_send_op *op = NULL;
     const struct rq_send_order order = {
@@ -550,6 +556,7 @@ static rmq_status run_oneway(struct rmq_producer *producer, const rmq_message *m
     }
     op->producer = producer;
     op->route = route;
+    op->started_ms = now_ms;
     st = rq_send_prepare(op, message, err);
     if (st == RMQ_OK) {
         st = rq_send_oneway(op, err);
@@ -565,13 +572,14 @@ rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *m
         return st;
     }
     struct rq_route *route = NULL;
-    int64_t deadline = deadline_of(producer, 0);
+    int64_t now = rq_mono_ms();
+    int64_t deadline = deadline_of(producer, now, 0);
     st = rq_send_check(producer, message, err);
     if (st == RMQ_OK) {
         st = wait_for_route(producer, message, deadline, &route, err);
     }
     if (st == RMQ_OK) {
-        st = run_oneway(producer, message, route, deadline, err);
+        st = run_oneway(producer, message, route, now, deadline, err);
     }
     leave(producer);
     return st;

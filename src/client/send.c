@@ -231,6 +231,7 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
         return st;
     }
     op->attempt_ms = now_ms;
+    out->lazy = op->mode != RQ_SEND_SYNC;
     op->call = (struct rq_call){.done = answered};
     return rq_peer_call(master, &op->call, out, now_ms + share, spare ? RQ_FAIL_FAST : RQ_WAIT);
 }
@@ -254,8 +255,8 @@ static bool is_own_fault(rmq_status status)
 /* Makes attempts until one is under way or the send is over. */
 static void make_attempts(struct rq_send_op *op)
 {
-    while (!rq_send_is_cut(op)) {
-        int64_t now = rq_mono_ms();
+    int64_t now = op->attempt == 0 && op->route_ready ? op->started_ms : rq_mono_ms();
+    for (; !rq_send_is_cut(op); now = rq_mono_ms()) {
         if (op->attempt >= op->attempts_max || (op->attempt > 0 && op->deadline_ms <= now)) {
             finish(op);
             return;
@@ -363,7 +364,8 @@ static void route_found(struct rq_lookup *lookup, struct rq_route *route, const 
 
 void rq_send_begin(struct rq_send_op *op)
 {
-    if (op->route) {
+    op->route_ready = op->route != NULL;
+    if (op->route_ready) {
         make_attempts(op);
         return;
     }

@@ -46,6 +46,7 @@ struct rq_send_op {
     atomic_uint state; /* atomic: acq_rel: who sets a bit publishes what it wrote before */
     bool in_window;    /* guarded by the pool's lock */
     size_t window_size; /* bytes that it takes there */
+    bool waited;        /* for room in it */
 
     /* Written by the caller before the first attempt. */
     enum rq_send_mode mode;
@@ -70,6 +71,7 @@ struct rq_send_op {
 
     /* The machine's: the caller's thread until the first call is under way, then the I/O thread. */
     struct rq_route *route;
+    bool route_ready; /* known at the start: started_ms is the time of the first attempt */
     struct rq_route_queue queue;
     struct rq_broker_health *last; /* broker of the last failed attempt */
     int attempt;                   /* number of the current one, from 1 */

@@ -139,13 +139,14 @@ static rmq_status full_window(const struct rq_send_pool *pool, rmq_status status
 }
 
 static rmq_status enter_window_locked(struct rq_send_pool *pool, size_t size, bool wait,
-                                      int64_t deadline_ms, rmq_error **err)
+                                      int64_t deadline_ms, bool *waited, rmq_error **err)
 {
     bool callback = rq_executor_in();
     while (!pool->closing && !window_fits_locked(pool, size, callback ? CALLBACK_EXCESS : 1)) {
         if (!wait || callback) {
             return full_window(pool, RMQ_ERR_BUSY, err);
         }
+        *waited = true;
         pool->room_waiters++;
         bool in_time = rq_cond_wait_until(&pool->room, &pool->lock, deadline_ms);
         pool->room_waiters--;
@@ -195,10 +196,11 @@ rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_ord
                              struct rq_send_op **out, rmq_error **err)
 {
     bool windowed = order->mode == RQ_SEND_ASYNC || order->mode == RQ_SEND_EVENT;
+    bool waited = false;
     rmq_status st = RMQ_OK;
     rq_mutex_lock(&pool->lock);
     if (windowed) {
-        st = enter_window_locked(pool, order->size, order->wait, order->deadline_ms, err);
+        st = enter_window_locked(pool, order->size, order->wait, order->deadline_ms, &waited, err);
     }
     if (st == RMQ_OK && pool->closing) {
         st = rq_error_set(err, RMQ_ERR_CLOSED, "the producer is shut down");
@@ -221,6 +223,7 @@ rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_ord
     pool->refs++;
     rq_list_add_tail(&pool->active, &op->node);
     op->in_window = windowed;
+    op->waited = waited;
     if (windowed) {
         pool->window++;
         pool->window_bytes += (int64_t)order->size;

@@ -234,7 +234,7 @@ rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rm
 {
     begin_text(op, message);
     take_retry_counts(op, message);
-    size_t n = rq_unique_id(op->unique_id);
+    size_t n = rq_unique_id(op->started_ms, op->unique_id);
     add_pairs(&op->text, rq_message_pairs(message), !goes_to_retry(message));
     add_own(&op->text, op->unique_id, n, message->wait_store_ok, message->delay_level);
     rmq_status st = end_text(op, err);
@@ -246,10 +246,10 @@ rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rm
 }
 
 static rmq_status add_batch_item(struct rq_buf *out, struct rq_buf *properties, struct rq_buf *ids,
-                                 const rmq_message *message, rmq_error **err)
+                                 const rmq_message *message, int64_t mono_ms, rmq_error **err)
 {
     char id[RQ_UNIQUE_ID_MAX + 1];
-    size_t n = rq_unique_id(id);
+    size_t n = rq_unique_id(mono_ms, id);
     rq_buf_clear(properties);
     add_pairs(properties, rq_message_pairs(message), true);
     add_own(properties, id, n, message->wait_store_ok, 0);
@@ -275,7 +275,7 @@ static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *
     rq_buf_init(&properties, 128 * 1024);
     rmq_status st = RMQ_OK;
     for (size_t i = 0; i < count && st == RMQ_OK; i++) {
-        st = add_batch_item(out, &properties, ids, messages[i], err);
+        st = add_batch_item(out, &properties, ids, messages[i], op->started_ms, err);
     }
     rq_buf_free(&properties);
     size_t limit = (size_t)op->producer->options.max_message_size;
@@ -299,7 +299,7 @@ rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const
     op->flag = 0;
     op->reconsume_times = 0;
     op->max_reconsume_times = -1;
-    size_t n = rq_unique_id(op->unique_id);
+    size_t n = rq_unique_id(op->started_ms, op->unique_id);
     add_own(&op->text, op->unique_id, n, messages[0]->wait_store_ok, 0);
     rmq_status st = end_text(op, err);
     if (st != RMQ_OK) {

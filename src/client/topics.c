@@ -39,7 +39,7 @@ static struct rq_topic *make_topic(struct rq_instance *instance, const char *nam
     topic->asked_ms = -SOON_MS;
     rq_list_init(&topic->watches);
     rq_list_init(&topic->lookups);
-    atomic_init(&topic->used_ms, rq_mono_ms());
+    topic->used_ms = rq_mono_ms();
     rmq_status st = RMQ_ERR_NOMEM;
     if (topic->name) {
         rq_mutex_lock(&instance->route_lock);
@@ -67,7 +67,7 @@ struct rq_route *rq_instance_route(struct rq_instance *instance, struct rq_slice
     if (topic && topic->route) {
         route = topic->route;
         rq_route_retain(route);
-        atomic_store_explicit(&topic->used_ms, rq_mono_ms(), memory_order_relaxed);
+        topic->used = true;
     }
     rq_mutex_unlock(&instance->route_lock);
     return route;
@@ -381,11 +381,14 @@ void rq_instance_unwatch(struct rq_instance *instance, struct rq_watch *watch)
 
 /* ---- timer ---- */
 
-static bool is_forgotten(const struct rq_topic *topic, int64_t now_ms)
+static bool is_forgotten(struct rq_instance *instance, struct rq_topic *topic, int64_t now_ms)
 {
-    int64_t used = atomic_load_explicit(&topic->used_ms, memory_order_relaxed);
+    rq_mutex_lock(&instance->route_lock);
+    topic->used_ms = topic->used ? now_ms : topic->used_ms;
+    topic->used = false;
+    rq_mutex_unlock(&instance->route_lock);
     return !topic->asking && rq_list_empty(&topic->watches) && rq_list_empty(&topic->lookups) &&
-           now_ms - used > FORGET_AFTER_MS;
+           now_ms - topic->used_ms > FORGET_AFTER_MS;
 }
 
 static void forget_topic(struct rq_instance *instance, struct rq_topic *topic)
@@ -404,7 +407,7 @@ static void poll(struct rq_timer *timer)
     struct rq_map_entry *entry;
     while ((entry = rq_map_next(&instance->topics, &i))) {
         struct rq_topic *topic = entry->value;
-        if (is_forgotten(topic, now)) {
+        if (is_forgotten(instance, topic, now)) {
             forget_topic(instance, topic);
         } else {
             refresh(topic);

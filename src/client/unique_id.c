@@ -120,17 +120,16 @@ static const struct origin *make_origin(struct origin *spare, int64_t mono_ms)
     return origin;
 }
 
-size_t rq_unique_id(char out[RQ_UNIQUE_ID_MAX + 1])
+size_t rq_unique_id(int64_t mono_ms, char out[RQ_UNIQUE_ID_MAX + 1])
 {
     struct origin spare;
-    int64_t mono = rq_mono_ms();
     const struct origin *origin = atomic_load_explicit(&current_origin, memory_order_acquire);
-    if (!is_current(origin, mono)) {
-        origin = make_origin(&spare, mono);
+    if (!is_current(origin, mono_ms)) {
+        origin = make_origin(&spare, mono_ms);
     }
     uint8_t tail[6];
     uint32_t n = (uint32_t)atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
-    rq_store_be32(tail, (uint32_t)(mono + origin->wall_minus_mono_ms - origin->month_start_ms));
+    rq_store_be32(tail, (uint32_t)(mono_ms + origin->wall_minus_mono_ms - origin->month_start_ms));
     rq_store_be16(tail + 4, (uint16_t)n);
     memcpy(out, origin->prefix, origin->prefix_len);
     char *end = put_hex(out + origin->prefix_len, tail, sizeof tail);

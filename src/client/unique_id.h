@@ -9,10 +9,11 @@
 #define RQ_CLIENT_UNIQUE_ID_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define RQ_UNIQUE_ID_MAX 56 /* without the NUL: 28 bytes where the machine has IPv6 only; else 32 */
 
-/* Writes an id and a NUL; returns its length. */
-size_t rq_unique_id(char out[RQ_UNIQUE_ID_MAX + 1]);
+/* Writes an id and a NUL; returns its length. mono_ms: rq_mono_ms() of about now; it only moves the id's time on. */
+size_t rq_unique_id(int64_t mono_ms, char out[RQ_UNIQUE_ID_MAX + 1]);
 
 #endif

@@ -328,9 +328,9 @@ static bool too_much(struct rq_conn *conn, size_t size)
 }
 
 /* The list was empty before our frame. */
-static void write_or_wake(struct rq_conn *conn)
+static void write_or_wake(struct rq_conn *conn, bool lazy)
 {
-    if (conn->transport->loop_only || !rq_loop_sleeps(conn->loop)) {
+    if (lazy || conn->transport->loop_only || !rq_loop_sleeps(conn->loop)) {
         post_flush(conn);
     } else if (rq_conn_try_writer(conn)) {
         write_from_caller(conn);
@@ -358,12 +358,13 @@ rmq_status rq_conn_send(struct rq_conn *conn, struct rq_out *out)
         }
         return refuse(out, RMQ_ERR_BUSY);
     }
+    bool lazy = out->lazy; /* the frame may be gone after the push */
     atomic_fetch_add_explicit(&conn->queued, size, memory_order_relaxed);
     if (rq_mpsc_push(&conn->outbox, &out->node)) {
         if (rq_loop_in(conn->loop)) {
             rq_conn_flush_soon(conn);
         } else {
-            write_or_wake(conn);
+            write_or_wake(conn, lazy);
         }
     }
     return RMQ_OK;
