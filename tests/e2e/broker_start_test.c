@@ -46,20 +46,26 @@ static void starts_in_50_ms(void)
     }
 }
 
+static bool has_threads(void *arg)
+{
+    return tl_usage_of(0).threads == *(int *)arg;
+}
+
 static void is_small_while_idle(void)
 {
     rmq_broker *broker = NULL;
     rmq_error *err = NULL;
+    int at_start = tl_usage_of(0).threads; /* the thread sanitizer has one of its own */
     TL_OK(rmq_broker_start(NULL, &broker, &err));
     struct tl_usage usage = tl_usage_of(0);
-    TL_CHECK(usage.threads - 1 <= 8);
+    TL_CHECK(usage.threads - at_start <= 8);
     if (measured_build()) {
         TL_CHECK(usage.rss_kb < 16 * 1024);
     }
     char names[1000];
     tl_thread_names(0, names, sizeof names);
     rmq_broker_stop(broker);
-    TL_EQUAL(tl_usage_of(0).threads, 1);
+    TL_CHECK(tl_wait(has_threads, &at_start, 2000)); /* a joined thread is seen in /proc for a moment longer */
 }
 
 static void leaves_nothing_behind(void)
