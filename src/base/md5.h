@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* MD5 (RFC 1321), for the hash ring that all members of a group must compute alike. Not for secrets. Any thread. */
+/* MD5 (RFC 1321), for the hash ring that all members of a group must compute alike. Not for
+ * secrets. Any thread. */
 #ifndef RQ_BASE_MD5_H
 #define RQ_BASE_MD5_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The strategies that share a topic's queues out among the members of a group. Called by the rebalance on the I/O thread; pure, so any
- * thread may. Counterparts: AllocateMessageQueueAveragely, …AveragelyByCircle, …ConsistentHash, …ByMachineRoom, …ByConfig,
+ * The strategies that share a topic's queues out among the members of a group. Called by the
+ * rebalance on the I/O thread; pure, so any thread may. Counterparts:
+ * AllocateMessageQueueAveragely, …AveragelyByCircle, …ConsistentHash, …ByMachineRoom, …ByConfig,
  * AllocateMachineRoomNearby.
  */
 #include "client/allocate.h"
@@ -39,7 +40,8 @@ static size_t member_index(const struct rq_allocate *in)
     return NOT_A_MEMBER;
 }
 
-/* Queues are taken in runs; the first n mod c members get one more. With more members than queues the last ones get none. */
+/* Queues are taken in runs; the first n mod c members get one more. With more members than
+ * queues the last ones get none. */
 static rmq_status average(const struct rq_allocate *in, size_t self, struct pick *pick)
 {
     size_t n = in->queue_count;
@@ -83,7 +85,8 @@ static int order_nodes(const void *a, const void *b)
     if (left->hash != right->hash) {
         return left->hash < right->hash ? -1 : 1;
     }
-    /* Of equal hashes the later client overwrites in Java's map: it comes first here, where the first one is found. */
+    /* Of equal hashes the later client overwrites in Java's map: it comes first here, where the
+     * first one is found. */
     return (left->client < right->client) - (left->client > right->client);
 }
 
@@ -279,7 +282,8 @@ static bool room_seen(const struct rq_allocate *in, size_t at)
     return false;
 }
 
-/* Queues are sorted by broker name, and a room is a prefix of it, so rooms come up in the order of their names. */
+/* Queues are sorted by broker name, and a room is a prefix of it, so rooms come up in the order
+ * of their names. */
 static rmq_status machine_room_nearby(const struct rq_allocate *in, size_t self, struct pick *pick)
 {
     if (self == NOT_A_MEMBER || !in->room_of || in->inner == RQ_ALLOCATE_MACHINE_ROOM_NEARBY) {
@@ -334,8 +338,9 @@ rmq_status rq_allocate(enum rq_allocate_strategy strategy, const struct rq_alloc
 {
     *count = 0;
     if (!in->client_id || !*in->client_id || in->queue_count == 0 || in->client_count == 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "nothing to share: %zu queues, %zu clients, id '%s'",
-                            in->queue_count, in->client_count, in->client_id ? in->client_id : "");
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "nothing to share: %zu queues, %zu clients, id '%s'", in->queue_count,
+                            in->client_count, in->client_id ? in->client_id : "");
     }
     size_t self = member_index(in);
     if (self == NOT_A_MEMBER && strategies[strategy].members_only) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Which queues of a topic belong to which member of a group: pure arithmetic that every member, in every language, must do alike.
- * Queues and clients come sorted (rq_mq_sort, rq_mq_sort_clients). Any thread. Counterparts: AllocateMessageQueueStrategy and
- * its implementations.
+ * Which queues of a topic belong to which member of a group: pure arithmetic that every member, in
+ * every language, must do alike. Queues and clients come sorted (rq_mq_sort, rq_mq_sort_clients).
+ * Any thread. Counterparts: AllocateMessageQueueStrategy and its implementations.
  */
 #ifndef RQ_CLIENT_ALLOCATE_H
 #define RQ_CLIENT_ALLOCATE_H
@@ -34,21 +34,26 @@ struct rq_allocate {
     const char *const *clients;
     size_t client_count;
 
-    size_t virtual_nodes;         /* CONSISTENT_HASH: ring nodes per client */
-    const char *const *rooms;     /* MACHINE_ROOM: the rooms whose queues count (broker name "room@…") */
+    size_t virtual_nodes; /* CONSISTENT_HASH: ring nodes per client */
+    const char *const
+        *rooms; /* MACHINE_ROOM: the rooms whose queues count (broker name "room@…") */
     size_t room_count;
-    enum rq_allocate_strategy inner;               /* MACHINE_ROOM_NEARBY: strategy within a room */
-    struct rq_slice (*room_of)(const char *name);  /* MACHINE_ROOM_NEARBY: room of a broker name or client id */
-    const struct rq_mq *configured; /* CONFIG: the list itself; those that the topic has are taken */
+    enum rq_allocate_strategy inner; /* MACHINE_ROOM_NEARBY: strategy within a room */
+    struct rq_slice (*room_of)(
+        const char *name); /* MACHINE_ROOM_NEARBY: room of a broker name or client id */
+    const struct rq_mq
+        *configured; /* CONFIG: the list itself; those that the topic has are taken */
     size_t configured_count;
 };
 
-/* Writes the indexes into queues that are the client's, in Java's order, to picked (room for queue_count) and their number to
- * *count: 0 for a client that is not in the list. Errors: RMQ_ERR_INVALID (no client id, no queues, no clients), RMQ_ERR_NOMEM. */
+/* Writes the indexes into queues that are the client's, in Java's order, to picked (room for
+ * queue_count) and their number to *count: 0 for a client that is not in the list. Errors:
+ * RMQ_ERR_INVALID (no client id, no queues, no clients), RMQ_ERR_NOMEM. */
 rmq_status rq_allocate(enum rq_allocate_strategy strategy, const struct rq_allocate *in,
                        size_t *picked, size_t *count, rmq_error **err);
 
-/* "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG"; false for another text. */
+/* "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG";
+ * false for another text. */
 bool rq_allocate_strategy_find(const char *name, enum rq_allocate_strategy *out);
 
 /* Position of a text on the hash ring: first four bytes of its MD5, as a big-endian number. */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Closing a consumer, in stages on the I/O thread: pulls stop and no listener starts; who has messages in hands finishes them, and send-backs are
- * confirmed; offsets are committed; the group is left. Each stage ends by itself or at the deadline. Shutdown only waits; called in a listener it waits
- * for the others and the rest follows when that listener returns. Counterpart: DefaultMQPushConsumerImpl.shutdown.
+ * Closing a consumer, in stages on the I/O thread: pulls stop and no listener starts; who has
+ * messages in hands finishes them, and send-backs are confirmed; offsets are committed; the group
+ * is left. Each stage ends by itself or at the deadline. Shutdown only waits; called in a listener
+ * it waits for the others and the rest follows when that listener returns. Counterpart:
+ * DefaultMQPushConsumerImpl.shutdown.
  */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "client/consumer_priv.h"
 
-#define DEFAULT_TIMEOUT_MS 10000
-#define TIMEOUT_MOST_MS 86400000
-#define LAST_STEPS_MOST_MS 3000 /* committing and leaving, when brokers do not answer */
-#define LAST_STEPS_LEAST_MS 500 /* the same when the deadline has passed */
+#define DEFAULT_TIMEOUT_MS  10000
+#define TIMEOUT_MOST_MS     86400000
+#define LAST_STEPS_MOST_MS  3000 /* committing and leaving, when brokers do not answer */
+#define LAST_STEPS_LEAST_MS 500  /* the same when the deadline has passed */
 
 enum { STAGE_OPEN, STAGE_HANDS, STAGE_COMMIT, STAGE_LEAVE, STAGE_CLOSED };
 
@@ -37,7 +39,8 @@ static int64_t time_left(const struct rmq_consumer *consumer)
 
 static void drop_topics(struct rmq_consumer *consumer)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         rq_subscribed_remove(RQ_CONTAINER_OF(node, struct rq_subscribed, node), false);
     }
 }
@@ -51,7 +54,8 @@ static void leave(struct rmq_consumer *consumer)
         return;
     }
     consumer->added = false;
-    rq_instance_remove(consumer->instance, &consumer->member, time_left(consumer), on_closed, consumer);
+    rq_instance_remove(consumer->instance, &consumer->member, time_left(consumer), on_closed,
+                       consumer);
 }
 
 void rq_close_check(struct rmq_consumer *consumer)
@@ -98,13 +102,15 @@ static void stop_timers(struct rmq_consumer *consumer)
 /* Member lists, start offsets and pulls; commits and send-backs go on. */
 static void stop_asking(struct rmq_consumer *consumer)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         rq_timer_stop(&topic->retry);
         if (topic->asking) {
             rq_consumer_cancel(&topic->members);
         }
-        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
             struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
             rq_timer_stop(&owned->timer);
             if (owned->asking) {
@@ -137,7 +143,8 @@ void rq_close_finish(struct rmq_consumer *consumer)
     rq_timer_stop(&consumer->close_timer);
     drop_topics(consumer);
     rq_send_back_cancel_waiting(consumer);
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->asks) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->asks)
+    {
         rq_consumer_cancel(RQ_CONTAINER_OF(node, struct rq_ask, node));
     }
 }
@@ -191,5 +198,6 @@ rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq
     bool clean = rq_pool_in(&consumer->pool)
                      ? rq_pool_wait_others(&consumer->pool, deadline)
                      : wait_closed(consumer, deadline + 2 * LAST_STEPS_MOST_MS);
-    return clean ? RMQ_OK : rq_error_set(err, RMQ_ERR_TIMEOUT, "a listener or a batch did not end in time");
+    return clean ? RMQ_OK
+                 : rq_error_set(err, RMQ_ERR_TIMEOUT, "a listener or a batch did not end in time");
 }

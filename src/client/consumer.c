@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The public face of the push consumer: create, subscribe, start, and what its state machines share. Public functions run on the program's
- * threads and hand what they want to the I/O thread. Counterparts: DefaultMQPushConsumer, DefaultMQPushConsumerImpl.
+ * The public face of the push consumer: create, subscribe, start, and what its state machines
+ * share. Public functions run on the program's threads and hand what they want to the I/O thread.
+ * Counterparts: DefaultMQPushConsumer, DefaultMQPushConsumerImpl.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,15 +28,16 @@ static void on_answer(struct rq_request *request, rmq_status status, struct rq_i
     ask->done(ask, status, answer);
 }
 
-void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer, int code,
-                     const struct rq_fields *table, const void *fields, int64_t timeout_ms)
+void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,
+                     int code, const struct rq_fields *table, const void *fields,
+                     int64_t timeout_ms)
 {
     ask->consumer = consumer;
     ask->request.early = RMQ_OK;
     ask->request.done = on_answer;
     rq_list_add_tail(&consumer->asks, &ask->node);
-    rq_instance_request(consumer->instance, peer, &ask->request, code, table, fields, rq_slice(NULL, 0),
-                        timeout_ms);
+    rq_instance_request(consumer->instance, peer, &ask->request, code, table, fields,
+                        rq_slice(NULL, 0), timeout_ms);
 }
 
 void rq_consumer_cancel(struct rq_ask *ask)
@@ -68,7 +70,8 @@ void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_err
 void rq_consumer_tell_taker(struct rmq_consumer *consumer)
 {
     rmq_events *events = consumer->options.listener ? NULL : consumer->options.events;
-    struct rmq_event *event = events ? rq_event_create(RMQ_EVENT_BATCH, consumer, NULL, NULL) : NULL;
+    struct rmq_event *event =
+        events ? rq_event_create(RMQ_EVENT_BATCH, consumer, NULL, NULL) : NULL;
     if (event) {
         rq_events_post(events, event);
     }
@@ -89,7 +92,8 @@ static bool is_settled(const struct rq_subscribed *topic)
 
 void rq_consumer_settle(struct rmq_consumer *consumer)
 {
-    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics; node = node->next) {
+    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics;
+         node = node->next) {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         if (!topic->is_retry && !is_settled(topic)) {
             return;
@@ -133,7 +137,8 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
         return true;
     }
     char what[160];
-    snprintf(what, sizeof what, "a body could not be expanded, the message goes back: queue %d offset %lld",
+    snprintf(what, sizeof what,
+             "a body could not be expanded, the message goes back: queue %d offset %lld",
              (int)view->queue_id, (long long)view->queue_offset);
     rq_consumer_report(consumer, what, err);
     rq_send_back(pulled, index, index + 1, 0);
@@ -159,16 +164,19 @@ static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
 {
     struct rmq_consumer *consumer = RQ_CONTAINER_OF(member, struct rmq_consumer, member);
     size_t count = 0;
-    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics; node = node->next) {
+    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics;
+         node = node->next) {
         count++;
     }
     struct rq_subscription **subs = rq_calloc(count + 1, sizeof(struct rq_subscription *));
     struct rq_consumer_data data = {.group = consumer->options.consumer_group,
                                     .type = RQ_CONSUME_PASSIVELY,
                                     .model = RQ_MODEL_CLUSTERING,
-                                    .from = (enum rq_consume_from)consumer->options.consume_from_where,
+                                    .from =
+                                        (enum rq_consume_from)consumer->options.consume_from_where,
                                     .subscriptions = subs};
-    for (struct rq_list *node = consumer->topics.next; subs && node != &consumer->topics; node = node->next) {
+    for (struct rq_list *node = consumer->topics.next; subs && node != &consumer->topics;
+         node = node->next) {
         subs[data.subscription_count++] = RQ_CONTAINER_OF(node, struct rq_subscribed, node)->sub;
     }
     rq_consumer_data_write(&data, json);
@@ -180,7 +188,8 @@ static void members_changed(struct rq_member *member)
     rq_rebalance_all(RQ_CONTAINER_OF(member, struct rmq_consumer, member));
 }
 
-static const struct rq_member_ops member_ops = {.heartbeat = write_heartbeat, .ids_changed = members_changed};
+static const struct rq_member_ops member_ops = {.heartbeat = write_heartbeat,
+                                                .ids_changed = members_changed};
 
 /* ---- timers and tasks: loop ---- */
 
@@ -250,13 +259,17 @@ static rmq_status open_instance(struct rmq_consumer *consumer, rmq_error **err)
 
 static rmq_status check_options(struct rmq_consumer *consumer, rmq_error **err)
 {
-    const char *name = consumer->options.allocate_strategy ? consumer->options.allocate_strategy : "AVG";
+    const char *name =
+        consumer->options.allocate_strategy ? consumer->options.allocate_strategy : "AVG";
     if (!rq_allocate_strategy_find(name, &consumer->strategy) ||
         consumer->strategy > RQ_ALLOCATE_CONSISTENT_HASH) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "allocateMessageQueueStrategy '%s' is none of AVG, "
-                            "AVG_BY_CIRCLE, CONSISTENT_HASH", name);
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "allocateMessageQueueStrategy '%s' is none of AVG, "
+                            "AVG_BY_CIRCLE, CONSISTENT_HASH",
+                            name);
     }
-    if (rq_topic_of_retry(rq_slice_str(consumer->options.consumer_group), consumer->retry_topic) == 0) {
+    if (rq_topic_of_retry(rq_slice_str(consumer->options.consumer_group), consumer->retry_topic) ==
+        0) {
         return rq_error_set(err, RMQ_ERR_INVALID, "consumerGroup is too long");
     }
     return RMQ_OK;
@@ -292,7 +305,8 @@ static void free_consumer(struct rmq_consumer *consumer)
     rq_free(consumer);
 }
 
-rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer **out, rmq_error **err)
+rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer **out,
+                               rmq_error **err)
 {
     if (!out) {
         return rq_error_set(err, RMQ_ERR_INVALID, "consumer: out is NULL");
@@ -316,7 +330,8 @@ rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer
                                        .listener = consumer->options.listener,
                                        .listener_user = consumer->options.listener_user,
                                        .threads = consumer->options.consume_thread_nums,
-                                       .batch_max = consumer->options.consume_message_batch_max_size};
+                                       .batch_max =
+                                           consumer->options.consume_message_batch_max_size};
         st = rq_pool_init(&consumer->pool, &pool, err);
         if (st != RMQ_OK) {
             rq_pool_destroy(&consumer->pool);
@@ -331,8 +346,8 @@ rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer
     return RMQ_OK;
 }
 
-rmq_status rmq_consumer_create_from_config(const rmq_config *config, rmq_listener_fn listener, void *user,
-                                           rmq_consumer **out, rmq_error **err)
+rmq_status rmq_consumer_create_from_config(const rmq_config *config, rmq_listener_fn listener,
+                                           void *user, rmq_consumer **out, rmq_error **err)
 {
     const rmq_consumer_options *from = config ? rq_config_consumer(config) : NULL;
     if (!from) {
@@ -368,7 +383,8 @@ static void replace_expression(struct rq_subscribed *topic, struct rq_subscripti
 {
     rq_subscription_destroy(topic->sub);
     topic->sub = sub;
-    RQ_LIST_FOREACH_SAFE (node, next, &topic->queues) {
+    RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
+    {
         struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
         if (owned->asking && owned->located) {
             rq_consumer_cancel(&owned->ask);
@@ -417,7 +433,8 @@ static void unsubscribe_on_loop(void *arg)
     if (consumer->closing) {
         call->st = rq_error_set(call->err, RMQ_ERR_CLOSED, "the consumer is shut down");
     } else if (!topic || topic->is_retry) {
-        call->st = rq_error_set(call->err, RMQ_ERR_NOT_FOUND, "topic %s is not subscribed", call->topic);
+        call->st =
+            rq_error_set(call->err, RMQ_ERR_NOT_FOUND, "topic %s is not subscribed", call->topic);
     } else {
         rq_subscribed_remove(topic, consumer->running);
         rq_instance_heartbeat(consumer->instance);
@@ -433,9 +450,10 @@ static rmq_status change_subscription(struct subscribe_call *call)
     if (st != RMQ_OK) {
         return st;
     }
-    if (rq_instance_run(call->consumer->instance, call->remove ? unsubscribe_on_loop : subscribe_on_loop,
-                        call) != RMQ_OK) {
-        return rq_error_set(call->err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
+    if (rq_instance_run(call->consumer->instance,
+                        call->remove ? unsubscribe_on_loop : subscribe_on_loop, call) != RMQ_OK) {
+        return rq_error_set(call->err, RMQ_ERR_FORKED,
+                            "the consumer belongs to the parent process");
     }
     return call->st;
 }
@@ -465,8 +483,8 @@ struct start_call {
 static rmq_status subscribe_retry_topic(struct rmq_consumer *consumer, struct rq_subscribed **out)
 {
     struct rq_subscription *sub = NULL;
-    rmq_status st = rq_subscription_create(consumer->retry_topic, RQ_SUBSCRIBE_ALL, RQ_EXPRESSION_TAG,
-                                           next_version(consumer), &sub, NULL);
+    rmq_status st = rq_subscription_create(consumer->retry_topic, RQ_SUBSCRIBE_ALL,
+                                           RQ_EXPRESSION_TAG, next_version(consumer), &sub, NULL);
     if (st == RMQ_OK) {
         st = rq_subscribed_create(consumer, sub, true, out);
         if (st != RMQ_OK) {
@@ -497,16 +515,19 @@ static void start_on_loop(void *arg)
     }
     consumer->added = true;
     consumer->running = true;
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         rq_subscribed_watch(RQ_CONTAINER_OF(node, struct rq_subscribed, node));
     }
-    rq_timer_start(consumer->loop, &consumer->rebalance_timer, consumer->options.rebalance_interval_ms);
+    rq_timer_start(consumer->loop, &consumer->rebalance_timer,
+                   consumer->options.rebalance_interval_ms);
     rq_timer_start(consumer->loop, &consumer->persist_timer,
                    consumer->options.persist_consumer_offset_interval_ms);
     rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
 }
 
-/* After this a message that is sent reaches the listener, also in a group that is new: its start offsets are known. */
+/* After this a message that is sent reaches the listener, also in a group that is new: its start
+ * offsets are known. */
 static void wait_settled(struct rmq_consumer *consumer)
 {
     int64_t deadline = rq_deadline_ms(RQ_START_WAIT_MS);
@@ -566,12 +587,14 @@ static void resume_on_loop(void *arg)
 
 rmq_status rmq_consumer_suspend(rmq_consumer *consumer)
 {
-    return consumer ? rq_instance_run(consumer->instance, suspend_on_loop, consumer) : RMQ_ERR_INVALID;
+    return consumer ? rq_instance_run(consumer->instance, suspend_on_loop, consumer)
+                    : RMQ_ERR_INVALID;
 }
 
 rmq_status rmq_consumer_resume(rmq_consumer *consumer)
 {
-    return consumer ? rq_instance_run(consumer->instance, resume_on_loop, consumer) : RMQ_ERR_INVALID;
+    return consumer ? rq_instance_run(consumer->instance, resume_on_loop, consumer)
+                    : RMQ_ERR_INVALID;
 }
 
 struct assignment_call {
@@ -582,11 +605,14 @@ struct assignment_call {
 static void assignment_on_loop(void *arg)
 {
     struct assignment_call *call = arg;
-    RQ_LIST_FOREACH_SAFE (node, next, &call->consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &call->consumer->topics)
+    {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
             const struct rq_mq *name = &RQ_CONTAINER_OF(item, struct rq_owned, node)->name;
-            rq_buf_addf(&call->text, "%s %s %d\n", name->topic, name->broker_name, (int)name->queue_id);
+            rq_buf_addf(&call->text, "%s %s %d\n", name->topic, name->broker_name,
+                        (int)name->queue_id);
         }
     }
 }

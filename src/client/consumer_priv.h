@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a consumer, shared by consumer.c, rebalance.c, pull.c, offset_store_remote.c, send_back.c, close.c and poll.c. Routes, shares, pulls,
- * offsets and send-backs are state machines of the I/O thread ("loop" below); listeners run on the pool's workers. Counterparts:
+ * The inside of a consumer, shared by consumer.c, rebalance.c, pull.c, offset_store_remote.c,
+ * send_back.c, close.c and poll.c. Routes, shares, pulls, offsets and send-backs are state machines
+ * of the I/O thread ("loop" below); listeners run on the pool's workers. Counterparts:
  * DefaultMQPushConsumerImpl, RebalancePushImpl, PullRequest.
  */
 #ifndef RQ_CLIENT_CONSUMER_PRIV_H
@@ -17,26 +18,27 @@
 #include "base/list.h"
 #include "base/thread.h"
 #include "client/allocate.h"
-#include "client/consume_concurrent.h"
+#include "client/pool.h"
 #include "client/instance.h"
 #include "client/mq.h"
 #include "client/process_queue.h"
 #include "wire/names.h"
 #include "wire/subscription.h"
 
-#define RQ_ASK_TIMEOUT_MS 3000       /* member lists, offsets */
-#define RQ_BACK_TIMEOUT_MS 5000      /* send-backs */
-#define RQ_RETRY_FIRST_MS 50         /* after the first failure of a kind, then doubling … */
-#define RQ_RETRY_MOST_MS 1000        /* … to this */
-#define RQ_OFFER_AGAIN_MS 5000       /* a message whose send-back failed is offered again after this */
-#define RQ_GUARD_MS 10               /* between two looks at workers that may not get on */
-#define RQ_START_WAIT_MS 3000
-#define RQ_WARN_EVERY_MS 30000       /* the same refusal is logged so often */
-#define RQ_COMMIT_REPEAT_MS 60000    /* an unchanged offset is sent again: a broker may have lost it */
+#define RQ_ASK_TIMEOUT_MS   3000 /* member lists, offsets */
+#define RQ_BACK_TIMEOUT_MS  5000 /* send-backs */
+#define RQ_RETRY_FIRST_MS   50   /* after the first failure of a kind, then doubling … */
+#define RQ_RETRY_MOST_MS    1000 /* … to this */
+#define RQ_OFFER_AGAIN_MS   5000 /* a message whose send-back failed is offered again after this */
+#define RQ_GUARD_MS         10   /* between two looks at workers that may not get on */
+#define RQ_START_WAIT_MS    3000
+#define RQ_WARN_EVERY_MS    30000 /* the same refusal is logged so often */
+#define RQ_COMMIT_REPEAT_MS 60000 /* an unchanged offset is sent again: a broker may have lost it */
 
 struct rmq_consumer;
 
-/* One request of a consumer. Has exactly one end: an answer, a failure, or RMQ_ERR_CLOSED by cancelling. Loop. */
+/* One request of a consumer. Has exactly one end: an answer, a failure, or RMQ_ERR_CLOSED by
+ * cancelling. Loop. */
 struct rq_ask {
     struct rq_request request;
     struct rq_list node; /* in consumer->asks while under way */
@@ -49,16 +51,16 @@ struct rq_subscribed {
     struct rq_list node; /* in consumer->topics */
     struct rmq_consumer *consumer;
     struct rq_subscription *sub;
-    int refs;       /* of the list, and of a request under way */
+    int refs; /* of the list, and of a request under way */
     bool is_retry;
-    bool gone;      /* unsubscribed, or the consumer closes */
-    bool settled;   /* a share was computed, or there is no such topic: a start waits no longer for it */
+    bool gone;    /* unsubscribed, or the consumer closes */
+    bool settled; /* there is a share, or no such topic: a start waits no longer for it */
     bool watched;
     struct rq_watch watch;
     struct rq_route *route; /* retained; NULL = not known */
     struct rq_list queues;  /* struct rq_owned.node */
     size_t queue_count;
-    struct rq_ask members;  /* 38 */
+    struct rq_ask members; /* 38 */
     bool asking;
     bool again;             /* asked for once more meanwhile */
     bool failing;           /* the last member list failed: logged */
@@ -71,7 +73,8 @@ struct rq_subscribed {
 /* A queue of our share, with its pull. */
 struct rq_owned {
     struct rq_process_queue process;
-    atomic_int refs; /* atomic: relaxed up, acq_rel down: the share, each pull's messages, requests, posted tasks */
+    /* atomic: relaxed up, acq_rel down: of the share, each pull's messages, requests, posted tasks */
+    atomic_int refs;
     struct rmq_consumer *consumer;
     struct rq_mq name;         /* immutable; texts behind the struct */
     bool is_retry;             /* immutable */
@@ -83,12 +86,12 @@ struct rq_owned {
     struct rq_subscribed *topic; /* NULL when no longer ours */
     struct rq_ask ask;           /* reads the start offset, then pulls */
     bool asking;
-    bool located;      /* the start offset is known */
-    bool starved;      /* waits for the consumer's bytes */
-    bool from_slave;   /* the pull under way goes to one */
+    bool located;    /* the start offset is known */
+    bool starved;    /* waits for the consumer's bytes */
+    bool from_slave; /* the pull under way goes to one */
     struct rq_timer timer;
-    int64_t delay_ms;  /* of the next retry */
-    int damaged;       /* answers in a row that could not be read */
+    int64_t delay_ms; /* of the next retry */
+    int damaged;      /* answers in a row that could not be read */
     int64_t asked_ms;
     int64_t next_offset;
     int64_t broker_id; /* suggested by the broker */
@@ -115,31 +118,31 @@ struct rmq_consumer {
     char *client_id;
 
     struct rq_pool pool;
-    atomic_int refs;             /* atomic: relaxed up, acq_rel down: the handle, and each batch */
-    _Atomic int64_t cached;      /* atomic: seq_cst with starving: bytes of frames in the process queues */
-    atomic_bool starving;        /* atomic: seq_cst: some pull waits for these bytes */
-    atomic_bool feed_posted;     /* atomic: acq_rel: who sets it posts feed */
+    atomic_int refs;         /* atomic: relaxed up, acq_rel down: the handle, and each batch */
+    _Atomic int64_t cached;  /* atomic: seq_cst with starving: bytes of frames in the queues */
+    atomic_bool starving;    /* atomic: seq_cst: some pull waits for these bytes */
+    atomic_bool feed_posted; /* atomic: acq_rel: who sets it posts feed */
     struct rq_task feed;
-    struct rq_task quiet;        /* posted once, by the pool after a stop */
+    struct rq_task quiet; /* posted once, by the pool after a stop */
 
     struct rq_mutex lock; /* rank 10 */
     struct rq_cond change;
 
     /* guarded by lock */
     enum rq_consumer_state state;
-    bool settled;         /* start waits no longer */
-    bool timed_out;       /* closing did not wait for a listener any longer */
+    bool settled;   /* start waits no longer */
+    bool timed_out; /* closing did not wait for a listener any longer */
     bool destroyed;
 
     /* loop */
-    bool running;         /* started and not closing */
+    bool running; /* started and not closing */
     bool suspended;
-    bool added;           /* a member of the instance */
+    bool added; /* a member of the instance */
     struct rq_member member;
     struct rq_list topics;
     struct rq_list asks;
-    struct rq_list backs; /* struct rq_back.node: send-backs under way or waiting */
-    int64_t last_version; /* subVersion only grows */
+    struct rq_list backs;   /* struct rq_back.node: send-backs under way or waiting */
+    int64_t last_version;   /* subVersion only grows */
     int64_t quiet_until_ms; /* refused offsets are not logged before this */
     struct rq_timer rebalance_timer;
     struct rq_timer persist_timer;
@@ -148,33 +151,37 @@ struct rmq_consumer {
 
     /* loop: closing */
     bool closing;
-    bool quiet_came;      /* nobody has messages in hands */
-    bool overdue;         /* the deadline has passed: nothing is awaited any longer */
+    bool quiet_came; /* nobody has messages in hands */
+    bool overdue;    /* the deadline has passed: nothing is awaited any longer */
     int close_stage;
     int64_t close_deadline_ms;
     struct rq_timer close_timer;
-    int commits;          /* under way */
+    int commits; /* under way */
 };
 
 /* ---- consumer.c ---- */
 
 /* Loop. Sends a request whose done is set; peer NULL ends in RMQ_ERR_NO_BROKER. */
-void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer, int code,
-                     const struct rq_fields *table, const void *fields, int64_t timeout_ms);
-void rq_consumer_cancel(struct rq_ask *ask); /* loop; done is called with RMQ_ERR_CLOSED, now or soon */
+void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,
+                     int code, const struct rq_fields *table, const void *fields,
+                     int64_t timeout_ms);
+void rq_consumer_cancel(
+    struct rq_ask *ask); /* loop; done is called with RMQ_ERR_CLOSED, now or soon */
 
-/* Any thread. Logs an error and posts it as an event; takes it over. what: "message could not be read". */
+/* Any thread. Logs an error and posts it as an event; takes it over. what: "message could not be
+ * read". */
 void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_error *err);
 
-void rq_consumer_tell_taker(struct rmq_consumer *consumer); /* any thread: posts RMQ_EVENT_BATCH when that is asked for */
+void rq_consumer_tell_taker(
+    struct rmq_consumer *consumer); /* any thread: posts RMQ_EVENT_BATCH when that is asked for */
 void rq_consumer_settle(struct rmq_consumer *consumer); /* loop: looks whether start may return */
 void rq_consumer_release(struct rmq_consumer *consumer);
-int64_t rq_retry_delay(int64_t *delay_ms);              /* the delay to wait now; doubles the next */
+int64_t rq_retry_delay(int64_t *delay_ms); /* the delay to wait now; doubles the next */
 
 /* ---- rebalance.c: loop ---- */
 
-rmq_status rq_subscribed_create(struct rmq_consumer *consumer, struct rq_subscription *sub, bool is_retry,
-                                struct rq_subscribed **out);
+rmq_status rq_subscribed_create(struct rmq_consumer *consumer, struct rq_subscription *sub,
+                                bool is_retry, struct rq_subscribed **out);
 struct rq_subscribed *rq_subscribed_find(struct rmq_consumer *consumer, const char *topic);
 rmq_status rq_subscribed_watch(struct rq_subscribed *topic);
 void rq_subscribed_refresh(struct rq_subscribed *topic); /* asks for the route now */
@@ -184,14 +191,16 @@ void rq_rebalance_all(struct rmq_consumer *consumer);
 
 /* ---- pull.c: loop unless said otherwise ---- */
 
-struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq *name); /* NULL: no memory */
-void rq_owned_retain(struct rq_owned *owned);  /* any thread */
-void rq_owned_release(struct rq_owned *owned); /* any thread */
+struct rq_owned *rq_owned_create(struct rq_subscribed *topic,
+                                 const struct rq_mq *name); /* NULL: no memory */
+void rq_owned_retain(struct rq_owned *owned);               /* any thread */
+void rq_owned_release(struct rq_owned *owned);              /* any thread */
 void rq_owned_drop(struct rq_owned *owned, bool commit);
 void rq_owned_set_limits(struct rq_owned *owned);
-void rq_owned_start(struct rq_owned *owned, int64_t offset, bool stored); /* the start offset is known: pull */
-void rq_owned_retry(struct rq_owned *owned);                             /* after a failure, with back-off */
-void rq_pull(struct rq_owned *owned);                                    /* when nothing hinders it */
+void rq_owned_start(struct rq_owned *owned, int64_t offset,
+                    bool stored);            /* the start offset is known: pull */
+void rq_owned_retry(struct rq_owned *owned); /* after a failure, with back-off */
+void rq_pull(struct rq_owned *owned);        /* when nothing hinders it */
 void rq_pull_all(struct rmq_consumer *consumer);
 void rq_pull_starved(struct rmq_consumer *consumer);
 
@@ -208,14 +217,15 @@ void rq_offset_persist_all(struct rmq_consumer *consumer, bool all, int64_t time
 
 /* Any thread: sends messages back to the broker; their offsets are held until it has confirmed. */
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level);
-void rq_send_back_cancel_waiting(struct rmq_consumer *consumer); /* loop: those that wait to be offered again */
-void rq_send_back_expired(struct rmq_consumer *consumer);        /* loop: consumeTimeout */
+void rq_send_back_cancel_waiting(
+    struct rmq_consumer *consumer); /* loop: those that wait to be offered again */
+void rq_send_back_expired(struct rmq_consumer *consumer); /* loop: consumeTimeout */
 
 /* ---- close.c ---- */
 
 void rq_close_begin(struct rmq_consumer *consumer, int64_t deadline_ms); /* loop */
-void rq_close_check(struct rmq_consumer *consumer);                      /* loop: goes on when nothing is awaited */
-void rq_close_finish(struct rmq_consumer *consumer);                     /* loop: gives up what is left, for destroy */
+void rq_close_check(struct rmq_consumer *consumer);  /* loop: goes on when nothing is awaited */
+void rq_close_finish(struct rmq_consumer *consumer); /* loop: gives up what is left, for destroy */
 void rq_close_init(struct rmq_consumer *consumer);
 
 static inline struct rq_owned *rq_owned_of(struct rq_process_queue *queue)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Order and equality of message queues and client ids, as the Java side sorts them before it shares queues out: two members that
- * sort differently would both take a queue, or neither. Pure functions, any thread. Counterpart: MessageQueue.compareTo.
+ * Order and equality of message queues and client ids, as the Java side sorts them before it shares
+ * queues out: two members that sort differently would both take a queue, or neither. Pure
+ * functions, any thread. Counterpart: MessageQueue.compareTo.
  */
 #include "client/mq.h"
 
@@ -69,8 +70,8 @@ static bool is_in(const struct rq_mq *queue, const struct rq_mq *list, size_t co
     return false;
 }
 
-void rq_mq_diff(const struct rq_mq *owned, size_t owned_count, const struct rq_mq *share, size_t share_count,
-                bool *gone, bool *added)
+void rq_mq_diff(const struct rq_mq *owned, size_t owned_count, const struct rq_mq *share,
+                size_t share_count, bool *gone, bool *added)
 {
     for (size_t i = 0; i < owned_count; i++) {
         gone[i] = !is_in(&owned[i], share, share_count);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Offsets of the group at the broker: where a queue starts, and how far it has come. A question has three answers: a value, none, or not known; the
- * last one is asked again and never taken for 0, and an offset that was never known is never committed. On the I/O thread. Counterparts:
+ * Offsets of the group at the broker: where a queue starts, and how far it has come. A question has
+ * three answers: a value, none, or not known; the last one is asked again and never taken for 0,
+ * and an offset that was never known is never committed. On the I/O thread. Counterparts:
  * RemoteBrokerOffsetStore, RebalancePushImpl.computePullFromWhere.
  */
 #include "base/err.h"
@@ -20,8 +21,8 @@ static void ask(struct rq_owned *owned, enum rq_pick pick, int code, const struc
                 const void *fields, void (*done)(struct rq_ask *, rmq_status, struct rq_in *))
 {
     struct rmq_consumer *consumer = owned->consumer;
-    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name),
-                                              pick, RQ_MASTER_ID, NULL);
+    struct rq_peer *peer = rq_instance_broker(
+        consumer->instance, rq_slice_str(owned->name.broker_name), pick, RQ_MASTER_ID, NULL);
     owned->asking = true;
     owned->ask.done = done;
     rq_owned_retain(owned);
@@ -37,12 +38,14 @@ void rq_offset_locate(struct rq_owned *owned)
         .consumer_group = rq_slice_str(owned->consumer->options.consumer_group),
         .topic = rq_slice_str(owned->name.topic),
         .queue_id = owned->name.queue_id};
-    ask(owned, RQ_PICK_ANY, RQ_REQ_QUERY_CONSUMER_OFFSET, &rq_tab_query_consumer_offset, &fields, on_stored);
+    ask(owned, RQ_PICK_ANY, RQ_REQ_QUERY_CONSUMER_OFFSET, &rq_tab_query_consumer_offset, &fields,
+        on_stored);
 }
 
 static void ask_max(struct rq_owned *owned)
 {
-    struct rq_hdr_queue fields = {.topic = rq_slice_str(owned->name.topic), .queue_id = owned->name.queue_id};
+    struct rq_hdr_queue fields = {.topic = rq_slice_str(owned->name.topic),
+                                  .queue_id = owned->name.queue_id};
     ask(owned, RQ_PICK_MASTER, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &fields, on_computed);
 }
 
@@ -53,10 +56,12 @@ static void ask_by_time(struct rq_owned *owned)
         .topic = rq_slice_str(owned->name.topic),
         .queue_id = owned->name.queue_id,
         .timestamp = timestamp > 0 ? timestamp : rq_wall_ms() - DEFAULT_TIMESTAMP_AGE_MS};
-    ask(owned, RQ_PICK_MASTER, RQ_REQ_SEARCH_OFFSET_BY_TIMESTAMP, &rq_tab_search_offset, &fields, on_computed);
+    ask(owned, RQ_PICK_MASTER, RQ_REQ_SEARCH_OFFSET_BY_TIMESTAMP, &rq_tab_search_offset, &fields,
+        on_computed);
 }
 
-/* The group has no offset for the queue: the table of consumeFromWhere. A retry topic is read from its beginning. */
+/* The group has no offset for the queue: the table of consumeFromWhere. A retry topic is read
+ * from its beginning. */
 static void start_without_offset(struct rq_owned *owned)
 {
     switch (owned->consumer->options.consume_from_where) {
@@ -86,9 +91,10 @@ static void not_known(struct rq_owned *owned, rmq_status status, const struct rq
     if (now >= owned->topic->quiet_until_ms) {
         owned->topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
         rmq_error *err = NULL;
-        rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "start offset", &err);
-        RQ_LOG(INFO, "start offset is not known, asked again", "topic=%s queue=%d why=%s", owned->name.topic,
-               (int)owned->name.queue_id, rmq_error_message(err));
+        rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name,
+                        "start offset", &err);
+        RQ_LOG(INFO, "start offset is not known, asked again", "topic=%s queue=%d why=%s",
+               owned->name.topic, (int)owned->name.queue_id, rmq_error_message(err));
         rmq_error_destroy(err);
     }
     rq_owned_retry(owned);
@@ -114,7 +120,8 @@ static void on_stored(struct rq_ask *request, rmq_status status, struct rq_in *a
         bool answered = status == RMQ_OK && read_offset(answer, &offset);
         if (answered && offset >= 0) {
             rq_owned_start(owned, offset, true);
-        } else if (answered || (status == RMQ_OK && answer->header->code == RQ_RESP_QUERY_NOT_FOUND)) {
+        } else if (answered ||
+                   (status == RMQ_OK && answer->header->code == RQ_RESP_QUERY_NOT_FOUND)) {
             start_without_offset(owned);
         } else {
             not_known(owned, status, answer);
@@ -157,8 +164,9 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
         owned->committed_ms = rq_loop_now(consumer->loop);
     } else if (status == RMQ_OK && rq_loop_now(consumer->loop) >= consumer->quiet_until_ms) {
         consumer->quiet_until_ms = rq_loop_now(consumer->loop) + RQ_WARN_EVERY_MS;
-        RQ_LOG(WARN, "the broker refused an offset", "topic=%s queue=%d offset=%lld code=%d", owned->name.topic,
-               (int)owned->name.queue_id, (long long)commit->offset, (int)answer->header->code);
+        RQ_LOG(WARN, "the broker refused an offset", "topic=%s queue=%d offset=%lld code=%d",
+               owned->name.topic, (int)owned->name.queue_id, (long long)commit->offset,
+               (int)answer->header->code);
     }
     rq_owned_release(owned);
     rq_free(commit);
@@ -180,8 +188,8 @@ void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms
         .topic = rq_slice_str(owned->name.topic),
         .queue_id = owned->name.queue_id,
         .commit_offset = offset};
-    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name),
-                                              RQ_PICK_ANY, RQ_MASTER_ID, NULL);
+    struct rq_peer *peer = rq_instance_broker(
+        consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ANY, RQ_MASTER_ID, NULL);
     owned->committing = true;
     consumer->commits++;
     rq_owned_retain(owned);
@@ -201,9 +209,11 @@ static void persist(struct rq_owned *owned, bool all, int64_t timeout_ms)
 
 void rq_offset_persist_all(struct rmq_consumer *consumer, bool all, int64_t timeout_ms)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
             persist(RQ_CONTAINER_OF(item, struct rq_owned, node), all, timeout_ms);
         }
     }

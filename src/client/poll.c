@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The polling form of a consumer: batches taken by the program from the same list of work that workers would take from. Any thread. A batch keeps its
- * messages readable until it is destroyed, also after the consumer has been. Counterpart: none; the Java push consumer has only listeners.
+ * The polling form of a consumer: batches taken by the program from the same list of work that
+ * workers would take from. Any thread. A batch keeps its messages readable until it is destroyed,
+ * also after the consumer has been. Counterpart: none; the Java push consumer has only listeners.
  */
 #include <string.h>
 
@@ -16,15 +17,16 @@ struct rmq_batch {
     struct rq_batch_node taken;
     struct rmq_consumer *consumer; /* referenced */
     rmq_consume_context context;
-    size_t count;                  /* readable messages */
-    uint32_t *at;                  /* their indexes in the pull */
+    size_t count; /* readable messages */
+    uint32_t *at; /* their indexes in the pull */
     const rmq_message_view *views[];
 };
 
 static struct rmq_batch *make_batch(struct rmq_consumer *consumer)
 {
     size_t most = (size_t)consumer->pool.options.batch_max;
-    struct rmq_batch *batch = rq_alloc(sizeof *batch + most * (sizeof *batch->views + sizeof *batch->at));
+    struct rmq_batch *batch =
+        rq_alloc(sizeof *batch + most * (sizeof *batch->views + sizeof *batch->at));
     if (batch) {
         *batch = (struct rmq_batch){.consumer = consumer};
         batch->context = (rmq_consume_context){.ack_index = INT32_MAX};
@@ -34,7 +36,8 @@ static struct rmq_batch *make_batch(struct rmq_consumer *consumer)
     return batch;
 }
 
-/* Bodies that cannot be read have been reported and go back to the broker: they are not in the batch. */
+/* Bodies that cannot be read have been reported and go back to the broker: they are not in the
+ * batch. */
 static void fill_batch(struct rmq_batch *batch)
 {
     struct rq_pool *pool = &batch->consumer->pool;
@@ -76,7 +79,8 @@ static rmq_status take(struct rmq_consumer *consumer, struct rmq_batch *batch, i
     return st;
 }
 
-rmq_status rmq_consumer_poll(rmq_consumer *consumer, rmq_batch **out, int64_t timeout_ms, rmq_error **err)
+rmq_status rmq_consumer_poll(rmq_consumer *consumer, rmq_batch **out, int64_t timeout_ms,
+                             rmq_error **err)
 {
     if (!consumer || !out) {
         return rq_error_set(err, RMQ_ERR_INVALID, "consumer or out is NULL");
@@ -129,7 +133,8 @@ static void report(struct rmq_batch *batch, size_t first, size_t last, bool done
         if (done) {
             ops->done(&batch->consumer->pool, batch->taken.pulled, from, to);
         } else {
-            ops->later(&batch->consumer->pool, batch->taken.pulled, from, to, batch->context.delay_level);
+            ops->later(&batch->consumer->pool, batch->taken.pulled, from, to,
+                       batch->context.delay_level);
         }
         first = end;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The process queue. A queue is pulled in ascending offsets by one pull at a time, so pulls are appended and no tree is needed; what an odd broker
- * sends twice or out of order is left out when the pull is grouped. The I/O thread puts and drops, workers and pollers finish. Counterpart:
+ * The process queue. A queue is pulled in ascending offsets by one pull at a time, so pulls are
+ * appended and no tree is needed; what an odd broker sends twice or out of order is left out when
+ * the pull is grouped. The I/O thread puts and drops, workers and pollers finish. Counterpart:
  * ProcessQueue.
  */
 #include "client/process_queue.h"
@@ -39,8 +40,8 @@ void rq_process_queue_start(struct rq_process_queue *queue, int64_t offset)
 /* ---- one pull ---- */
 
 rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
-                            bool (*keep)(const struct rmq_message_view *view, void *user), void *user,
-                            struct rq_pulled **out)
+                            bool (*keep)(const struct rmq_message_view *view, void *user),
+                            void *user, struct rq_pulled **out)
 {
     *out = NULL;
     struct rq_pulled *pulled = rq_alloc(sizeof *pulled + views->count * sizeof *pulled->views);
@@ -115,7 +116,8 @@ static int64_t smallest_offset_locked(const struct rq_process_queue *queue) RQ_R
     return first->views[first->low]->queue_offset;
 }
 
-/* Whether the queue is within tenths/10 of its limits. Nothing cached always fits, so that one large message cannot stop a queue. */
+/* Whether the queue is within tenths/10 of its limits. Nothing cached always fits, so that one
+ * large message cannot stop a queue. */
 static bool fits_locked(const struct rq_process_queue *queue, int64_t tenths) RQ_REQUIRES(lock)
 {
     if (queue->count == 0) {
@@ -123,11 +125,12 @@ static bool fits_locked(const struct rq_process_queue *queue, int64_t tenths) RQ
     }
     const struct rq_process_limits *limits = &queue->limits;
     int64_t span = queue->max_offset - smallest_offset_locked(queue);
-    return queue->count <= limits->count * tenths / 10 && queue->bytes <= limits->bytes / 10 * tenths &&
-           span <= limits->span * tenths / 10;
+    return queue->count <= limits->count * tenths / 10 &&
+           queue->bytes <= limits->bytes / 10 * tenths && span <= limits->span * tenths / 10;
 }
 
-/* A waiting pull starts again only when a quarter is free: then it brings a full load instead of a few messages. */
+/* A waiting pull starts again only when a quarter is free: then it brings a full load instead of
+ * a few messages. */
 static bool woken_locked(struct rq_process_queue *queue) RQ_REQUIRES(lock)
 {
     if (!queue->waiting || !fits_locked(queue, 7)) {
@@ -137,7 +140,8 @@ static bool woken_locked(struct rq_process_queue *queue) RQ_REQUIRES(lock)
     return true;
 }
 
-bool rq_process_queue_put(struct rq_process_queue *queue, struct rq_pulled *pulled, int64_t next_offset)
+bool rq_process_queue_put(struct rq_process_queue *queue, struct rq_pulled *pulled,
+                          int64_t next_offset)
 {
     rq_mutex_lock(&queue->lock);
     bool taken = !queue->dropped;
@@ -165,8 +169,8 @@ bool rq_process_queue_has_room(struct rq_process_queue *queue)
     return room;
 }
 
-static void mark_done_locked(struct rq_process_queue *queue, struct rq_pulled *pulled, uint32_t from,
-                             uint32_t to) RQ_REQUIRES(lock)
+static void mark_done_locked(struct rq_process_queue *queue, struct rq_pulled *pulled,
+                             uint32_t from, uint32_t to) RQ_REQUIRES(lock)
 {
     for (uint32_t i = from; i < to; i++) {
         struct rmq_message_view *view = pulled->views[i];
@@ -234,7 +238,8 @@ void rq_process_queue_strand(struct rq_process_queue *queue, struct rmq_message_
     rq_mutex_unlock(&queue->lock);
 }
 
-static struct rq_pulled *find_stranded_locked(struct rq_process_queue *queue, uint32_t *index) RQ_REQUIRES(lock)
+static struct rq_pulled *find_stranded_locked(struct rq_process_queue *queue, uint32_t *index)
+    RQ_REQUIRES(lock)
 {
     for (struct rq_list *node = queue->pulled.next; node != &queue->pulled; node = node->next) {
         struct rq_pulled *pulled = RQ_CONTAINER_OF(node, struct rq_pulled, node);
@@ -252,7 +257,8 @@ static struct rq_pulled *find_stranded_locked(struct rq_process_queue *queue, ui
 struct rq_pulled *rq_process_queue_stranded(struct rq_process_queue *queue, uint32_t *index)
 {
     rq_mutex_lock(&queue->lock);
-    struct rq_pulled *pulled = queue->stranded && !queue->dropped ? find_stranded_locked(queue, index) : NULL;
+    struct rq_pulled *pulled =
+        queue->stranded && !queue->dropped ? find_stranded_locked(queue, index) : NULL;
     queue->stranded = pulled != NULL;
     if (pulled) {
         rq_pulled_retain(pulled);
@@ -261,7 +267,8 @@ struct rq_pulled *rq_process_queue_stranded(struct rq_process_queue *queue, uint
     return pulled;
 }
 
-bool rq_process_queue_is_first(struct rq_process_queue *queue, const struct rq_pulled *pulled, uint32_t index)
+bool rq_process_queue_is_first(struct rq_process_queue *queue, const struct rq_pulled *pulled,
+                               uint32_t index)
 {
     rq_mutex_lock(&queue->lock);
     bool first = !queue->dropped && queue->pulled.next == &pulled->node && pulled->low == index;
@@ -285,7 +292,8 @@ bool rq_process_queue_is_dropped(struct rq_process_queue *queue)
     return dropped;
 }
 
-void rq_process_queue_set_limits(struct rq_process_queue *queue, const struct rq_process_limits *limits)
+void rq_process_queue_set_limits(struct rq_process_queue *queue,
+                                 const struct rq_process_limits *limits)
 {
     rq_mutex_lock(&queue->lock);
     queue->limits = *limits;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The messages of one owned queue that were pulled and are not done yet, in the order of their queue offsets. They stay grouped as they
- * were pulled: a pull's answer is one piece of memory (struct rq_pulled), put and freed as one, so that nothing is allocated
- * or searched per message. The smallest offset not done is what may be committed. The I/O thread puts, workers finish. Counterpart: ProcessQueue.
+ * The messages of one owned queue that were pulled and are not done yet, in the order of their
+ * queue offsets. They stay grouped as they were pulled: a pull's answer is one piece of memory
+ * (struct rq_pulled), put and freed as one, so that nothing is allocated or searched per message.
+ * The smallest offset not done is what may be committed. The I/O thread puts, workers finish.
+ * Counterpart: ProcessQueue.
  */
 #ifndef RQ_CLIENT_PROCESS_QUEUE_H
 #define RQ_CLIENT_PROCESS_QUEUE_H
@@ -20,16 +22,17 @@
 struct rq_process_queue;
 
 /* Bits of rmq_message_view.state, guarded by the queue's lock. */
-#define RQ_VIEW_DONE 1U /* acknowledged, or its send-back confirmed */
-#define RQ_VIEW_GREW 2U /* counted with its expanded size */
-#define RQ_VIEW_BACK 4U /* a send-back is on its way: nobody else starts one */
+#define RQ_VIEW_DONE     1U /* acknowledged, or its send-back confirmed */
+#define RQ_VIEW_GREW     2U /* counted with its expanded size */
+#define RQ_VIEW_BACK     4U /* a send-back is on its way: nobody else starts one */
 #define RQ_VIEW_STRANDED 8U /* there was no memory to send it back */
 
 struct rq_pulled;
 
-/* Messages of one pull that wait for a listener: work to be shared by claiming (consume_concurrent.h, poll.h). */
+/* Messages of one pull that wait for a listener: work to be shared by claiming
+ * (pool.h). */
 struct rq_run {
-    struct rq_list node;      /* guarded by the pool's lock: in its list of work; points to itself when not there */
+    struct rq_list node;      /* guarded by the pool's lock: in its list of work, else alone */
     struct rq_pulled *pulled; /* immutable */
     atomic_uint next;         /* atomic: relaxed: first message that nobody has claimed */
     uint32_t end;             /* immutable: claims from here on are void */
@@ -37,15 +40,15 @@ struct rq_run {
 
 /* What one pull brought, without messages that were filtered out. */
 struct rq_pulled {
-    struct rq_list node; /* guarded by the queue's lock: in queue->pulled; points to itself when not there */
-    struct rq_run run;   /* all of it */
-    struct rq_process_queue *queue; /* immutable; each pulled holds a reference of what the queue is part of */
+    struct rq_list node;            /* guarded by the queue's lock: in queue->pulled, else alone */
+    struct rq_run run;              /* all of it */
+    struct rq_process_queue *queue; /* immutable; referenced, see its release */
     struct rq_views *owner;         /* immutable; the frame and all views; NULL in tests */
-    size_t memory;                  /* immutable: bytes of the frame, charged to the consumer while in the queue */
-    uint32_t count;                 /* immutable */
-    atomic_uint refs;               /* atomic: relaxed up, acq_rel down: the last one frees */
-    uint32_t low;                   /* guarded by the queue's lock: first message that is not done */
-    uint32_t left;                  /* guarded by the queue's lock: messages that are not done */
+    size_t memory;  /* immutable: bytes of the frame, charged to the consumer while in the queue */
+    uint32_t count; /* immutable */
+    atomic_uint refs; /* atomic: relaxed up, acq_rel down: the last one frees */
+    uint32_t low;     /* guarded by the queue's lock: first message that is not done */
+    uint32_t left;    /* guarded by the queue's lock: messages that are not done */
     struct rmq_message_view *views[];
 };
 
@@ -65,11 +68,12 @@ struct rq_process_queue {
     int64_t next_offset; /* all before it were pulled or filtered out; -1 = not known */
     int64_t max_offset;  /* largest that was put; -1 = none */
     struct rq_process_limits limits;
-    bool waiting; /* a pull waits for room: who makes room says so */
+    bool waiting;  /* a pull waits for room: who makes room says so */
     bool stranded; /* some message has the mark */
-    bool dropped; /* no longer ours: what is still in hands is ignored when it is done */
+    bool dropped;  /* no longer ours: what is still in hands is ignored when it is done */
 
-    void (*release)(struct rq_process_queue *queue); /* immutable: gives up one pulled's reference */
+    void (*release)(
+        struct rq_process_queue *queue); /* immutable: gives up one pulled's reference */
 };
 
 void rq_process_queue_init(struct rq_process_queue *queue, const struct rq_process_limits *limits);
@@ -78,24 +82,28 @@ void rq_process_queue_destroy(struct rq_process_queue *queue);
 /* Where the first pull starts; committable at once, since it came from a broker. */
 void rq_process_queue_start(struct rq_process_queue *queue, int64_t offset);
 
-/* Groups those of views that are wanted (NULL keep = all) and whose offsets ascend from `from` on, all in one allocation. Takes over the caller's
- * reference of views on success. *out is NULL when nothing is left (views released). Errors: RMQ_ERR_NOMEM (views stay the caller's). */
+/* Groups those of views that are wanted (NULL keep = all) and whose offsets ascend from `from`
+ * on, all in one allocation. Takes over the caller's reference of views on success. *out is NULL
+ * when nothing is left (views released). Errors: RMQ_ERR_NOMEM (views stay the caller's). */
 rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
-                            bool (*keep)(const struct rmq_message_view *view, void *user), void *user,
-                            struct rq_pulled **out);
+                            bool (*keep)(const struct rmq_message_view *view, void *user),
+                            void *user, struct rq_pulled **out);
 void rq_pulled_retain(struct rq_pulled *pulled);
 void rq_pulled_release(struct rq_pulled *pulled);
 
-/* Adds a pull's messages behind the others, with one reference of the caller's; all before next_offset is known then. pulled NULL: nothing came, or
- * nothing was left. false: the queue is dropped, nothing was taken. */
-bool rq_process_queue_put(struct rq_process_queue *queue, struct rq_pulled *pulled, int64_t next_offset);
+/* Adds a pull's messages behind the others, with one reference of the caller's; all before
+ * next_offset is known then. pulled NULL: nothing came, or nothing was left. false: the queue is
+ * dropped, nothing was taken. */
+bool rq_process_queue_put(struct rq_process_queue *queue, struct rq_pulled *pulled,
+                          int64_t next_offset);
 
-/* Whether another pull fits. When not, the queue counts as waiting until rq_process_queue_done or _drop. */
+/* Whether another pull fits. When not, the queue counts as waiting until rq_process_queue_done
+ * or _drop. */
 bool rq_process_queue_has_room(struct rq_process_queue *queue);
 
 struct rq_process_done {
     bool dropped;  /* the queue is gone: nothing was changed */
-    bool emptied;  /* all messages of this pull are done: it left the queue, its memory is free and its reference is the caller's */
+    bool emptied;  /* all of this pull is done: it left the queue, its reference is the caller's */
     bool has_room; /* the queue was waiting and has room again: pull */
 };
 
@@ -106,24 +114,29 @@ void rq_process_queue_done(struct rq_process_queue *queue, struct rq_pulled *pul
 /* A body was expanded: it counts with its size from now on. Any thread. */
 void rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message_view *view);
 
-/* Marks the message as being sent back; false when it is done, on its way back already, or the queue is dropped. */
+/* Marks the message as being sent back; false when it is done, on its way back already, or the
+ * queue is dropped. */
 bool rq_process_queue_begin_back(struct rq_process_queue *queue, struct rmq_message_view *view);
 void rq_process_queue_end_back(struct rq_process_queue *queue, struct rmq_message_view *view);
 
-/* Notes a message that could not be sent back for want of memory; and finds one such, whose mark is cleared and whose pull is retained for the
- * caller. NULL: there is none. */
+/* Notes a message that could not be sent back for want of memory; and finds one such, whose mark
+ * is cleared and whose pull is retained for the caller. NULL: there is none. */
 void rq_process_queue_strand(struct rq_process_queue *queue, struct rmq_message_view *view);
 struct rq_pulled *rq_process_queue_stranded(struct rq_process_queue *queue, uint32_t *index);
 
 /* Whether a message of a pull is the queue's first that is not done. */
-bool rq_process_queue_is_first(struct rq_process_queue *queue, const struct rq_pulled *pulled, uint32_t index);
+bool rq_process_queue_is_first(struct rq_process_queue *queue, const struct rq_pulled *pulled,
+                               uint32_t index);
 
-/* The offset to commit: the smallest one not done, or the next to pull when all are; -1 when none was ever known. */
+/* The offset to commit: the smallest one not done, or the next to pull when all are; -1 when
+ * none was ever known. */
 int64_t rq_process_queue_commit_offset(struct rq_process_queue *queue);
 bool rq_process_queue_is_dropped(struct rq_process_queue *queue);
-void rq_process_queue_set_limits(struct rq_process_queue *queue, const struct rq_process_limits *limits);
+void rq_process_queue_set_limits(struct rq_process_queue *queue,
+                                 const struct rq_process_limits *limits);
 
-/* Drops the queue: what it holds moves to out (linked by node), one reference each for the caller. Harmless twice. */
+/* Drops the queue: what it holds moves to out (linked by node), one reference each for the
+ * caller. Harmless twice. */
 void rq_process_queue_drop(struct rq_process_queue *queue, struct rq_list *out);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The pull of an owned queue: one request at a time, parked by the broker until there is something; the answer's frame becomes the owner of its
- * messages, which go into the process queue and to the pool, and the next pull starts when there is room. On the I/O thread; only rq_owned_done runs
- * on workers, and it starts a waiting pull by a task. Counterparts: PullRequest, PullMessageService, DefaultMQPushConsumerImpl.pullMessage.
+ * The pull of an owned queue: one request at a time, parked by the broker until there is something;
+ * the answer's frame becomes the owner of its messages, which go into the process queue and to the
+ * pool, and the next pull starts when there is room. On the I/O thread; only rq_owned_done runs on
+ * workers, and it starts a waiting pull by a task. Counterparts: PullRequest, PullMessageService,
+ * DefaultMQPushConsumerImpl.pullMessage.
  */
 #include <string.h>
 
@@ -14,12 +16,12 @@
 #include "client/consumer_priv.h"
 #include "wire/properties.h"
 
-#define PULL_BYTES 262144        /* most bytes of an answer that we ask for */
-#define CLIENT_GRACE_MS 15000    /* beyond the time that the broker parks a pull */
+#define PULL_BYTES      262144 /* most bytes of an answer that we ask for */
+#define CLIENT_GRACE_MS 15000  /* beyond the time that the broker parks a pull */
 #define FLOW_CONTROL_MS 20
 
 #define DAMAGED_TRIES 3
-#define QUICK_MS 50 /* an empty answer that came sooner was not parked: such a broker is asked slowly */
+#define QUICK_MS      50 /* an empty answer so soon was not parked: that broker is asked slowly */
 
 static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
 static void on_timer(struct rq_timer *timer);
@@ -42,9 +44,8 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     }
     memcpy(owned->text, name->topic, topic_size);
     memcpy(owned->text + topic_size, name->broker_name, broker_size);
-    owned->name = (struct rq_mq){.topic = owned->text,
-                                 .broker_name = owned->text + topic_size,
-                                 .queue_id = name->queue_id};
+    owned->name = (struct rq_mq){
+        .topic = owned->text, .broker_name = owned->text + topic_size, .queue_id = name->queue_id};
     atomic_init(&owned->refs, 1);
     atomic_init(&owned->resume_posted, false);
     owned->resume.run = on_resume;
@@ -94,9 +95,8 @@ void rq_owned_set_limits(struct rq_owned *owned)
     if (options->pull_threshold_size_for_topic > 0) {
         mib = share_of(options->pull_threshold_size_for_topic, queues);
     }
-    struct rq_process_limits limits = {.count = count,
-                                       .bytes = mib << 20,
-                                       .span = options->consume_concurrently_max_span};
+    struct rq_process_limits limits = {
+        .count = count, .bytes = mib << 20, .span = options->consume_concurrently_max_span};
     rq_process_queue_set_limits(&owned->process, &limits);
 }
 
@@ -198,9 +198,11 @@ static bool is_starved(struct rq_owned *owned)
 void rq_pull_starved(struct rmq_consumer *consumer)
 {
     atomic_store(&consumer->starving, false);
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
             struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
             if (owned->starved) {
                 rq_pull(owned);
@@ -211,9 +213,11 @@ void rq_pull_starved(struct rmq_consumer *consumer)
 
 void rq_pull_all(struct rmq_consumer *consumer)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
             rq_pull(RQ_CONTAINER_OF(item, struct rq_owned, node));
         }
     }
@@ -224,8 +228,9 @@ static void send_pull(struct rq_owned *owned)
     struct rmq_consumer *consumer = owned->consumer;
     const rmq_consumer_options *options = &consumer->options;
     const struct rq_subscription *sub = owned->topic->sub;
-    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name),
-                                              RQ_PICK_ID, owned->broker_id, &owned->from_slave);
+    struct rq_peer *peer =
+        rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ID,
+                           owned->broker_id, &owned->from_slave);
     int64_t commit = rq_process_queue_commit_offset(&owned->process);
     bool commits = commit > 0 && !owned->from_slave;
     struct rq_hdr_pull fields = {.consumer_group = rq_slice_str(options->consumer_group),
@@ -233,7 +238,8 @@ static void send_pull(struct rq_owned *owned)
                                  .queue_id = owned->name.queue_id,
                                  .queue_offset = owned->next_offset,
                                  .max_msg_nums = options->pull_batch_size,
-                                 .sys_flag = RQ_PULL_SUSPEND | (commits ? RQ_PULL_COMMIT_OFFSET : 0),
+                                 .sys_flag =
+                                     RQ_PULL_SUSPEND | (commits ? RQ_PULL_COMMIT_OFFSET : 0),
                                  .commit_offset = commits ? commit : 0,
                                  .suspend_timeout_ms = options->broker_suspend_max_time_ms,
                                  .sub_version = sub->version,
@@ -250,8 +256,8 @@ static void send_pull(struct rq_owned *owned)
 void rq_pull(struct rq_owned *owned)
 {
     struct rmq_consumer *consumer = owned->consumer;
-    if (!owned->topic || owned->asking || !owned->located || !consumer->running || consumer->suspended ||
-        rq_timer_running(&owned->timer)) {
+    if (!owned->topic || owned->asking || !owned->located || !consumer->running ||
+        consumer->suspended || rq_timer_running(&owned->timer)) {
         return;
     }
     if (is_starved(owned) || !rq_process_queue_has_room(&owned->process)) {
@@ -303,7 +309,8 @@ static void hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t 
     start_guard(consumer);
 }
 
-static rmq_status decode(struct rq_owned *owned, struct rq_in *answer, struct rq_views **views, rmq_error **err)
+static rmq_status decode(struct rq_owned *owned, struct rq_in *answer, struct rq_views **views,
+                         rmq_error **err)
 {
     struct rq_frame_ref *frame = rq_in_keep(answer);
     if (!frame) {
@@ -323,8 +330,9 @@ static void apply_delta(struct rq_views *views, int64_t delta)
     }
 }
 
-/* Where the next pull starts. Bytes that are no message end an answer: the next pull asks for what should be there once more, and when it cannot be
- * read in several answers, one message is passed over, which is reported. */
+/* Where the next pull starts. Bytes that are no message end an answer: the next pull asks for
+ * what should be there once more, and when it cannot be read in several answers, one message is
+ * passed over, which is reported. */
 static int64_t next_after(struct rq_owned *owned, const struct rq_views *views,
                           const struct rq_hdr_pull_response *head)
 {
@@ -339,9 +347,9 @@ static int64_t next_after(struct rq_owned *owned, const struct rq_views *views,
     }
     rmq_error *err = NULL;
     bool pass = ++owned->damaged >= DAMAGED_TRIES;
-    rq_error_set(&err, RMQ_ERR_CORRUPT, "%s %s:%d: the message at offset %lld cannot be read%s", owned->name.topic,
-                 owned->name.broker_name, (int)owned->name.queue_id, (long long)owned->next_offset,
-                 pass ? " and is passed over" : ", asked for again");
+    rq_error_set(&err, RMQ_ERR_CORRUPT, "%s %s:%d: the message at offset %lld cannot be read%s",
+                 owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id,
+                 (long long)owned->next_offset, pass ? " and is passed over" : ", asked for again");
     rq_consumer_report(owned->consumer, "damaged pull answer", err);
     owned->damaged = pass ? 0 : owned->damaged;
     return owned->next_offset + (pass ? 1 : 0);
@@ -368,7 +376,8 @@ static void take_messages(struct rq_owned *owned, struct rq_in *answer,
     bool filters = rq_subscription_is_tag(sub) && sub->tag_count > 0;
     struct rq_pulled *pulled = NULL;
     if (views) {
-        st = rq_pulled_create(views, owned->next_offset, answer->size, filters ? wanted : NULL, sub, &pulled);
+        st = rq_pulled_create(views, owned->next_offset, answer->size, filters ? wanted : NULL, sub,
+                              &pulled);
     }
     if (views && st != RMQ_OK) {
         rq_views_release(views);
@@ -404,13 +413,15 @@ static void take_nothing(struct rq_owned *owned, int64_t next)
     }
 }
 
-/* The offset is outside what the broker has: what we hold of the queue counts no more, and it starts anew where the broker says. */
+/* The offset is outside what the broker has: what we hold of the queue counts no more, and it
+ * starts anew where the broker says. */
 static void move_offset(struct rq_owned *owned, int64_t offset)
 {
     struct rq_subscribed *topic = owned->topic;
     RQ_LOG(WARN, "the broker does not have the offset, the queue goes on elsewhere",
-           "topic=%s broker=%s queue=%d offset=%lld next=%lld", owned->name.topic, owned->name.broker_name,
-           (int)owned->name.queue_id, (long long)owned->next_offset, (long long)offset);
+           "topic=%s broker=%s queue=%d offset=%lld next=%lld", owned->name.topic,
+           owned->name.broker_name, (int)owned->name.queue_id, (long long)owned->next_offset,
+           (long long)offset);
     struct rq_owned *fresh = rq_owned_create(topic, &owned->name);
     if (!fresh) {
         rq_owned_retry(owned);
@@ -421,7 +432,8 @@ static void move_offset(struct rq_owned *owned, int64_t offset)
     rq_owned_start(fresh, offset, false);
 }
 
-/* Said once in a while for a topic, however many of its queues are refused. A broker that is away is net's to tell. */
+/* Said once in a while for a topic, however many of its queues are refused. A broker that is
+ * away is net's to tell. */
 static void note_failure(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
 {
     int64_t now = rq_loop_now(owned->consumer->loop);
@@ -431,8 +443,8 @@ static void note_failure(struct rq_owned *owned, rmq_status status, const struct
     owned->topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
     rmq_error *err = NULL;
     rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "pull", &err);
-    RQ_LOG(WARN, "pull refused, tried again until it works", "topic=%s queue=%d why=%s", owned->name.topic,
-           (int)owned->name.queue_id, rmq_error_message(err));
+    RQ_LOG(WARN, "pull refused, tried again until it works", "topic=%s queue=%d why=%s",
+           owned->name.topic, (int)owned->name.queue_id, rmq_error_message(err));
     rmq_error_destroy(err);
 }
 
@@ -508,7 +520,8 @@ void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to)
     struct rq_owned *owned = rq_owned_of(pulled->queue);
     struct rq_process_done done;
     rq_process_queue_done(&owned->process, pulled, from, to, &done);
-    if (done.has_room && !atomic_exchange_explicit(&owned->resume_posted, true, memory_order_acq_rel)) {
+    if (done.has_room &&
+        !atomic_exchange_explicit(&owned->resume_posted, true, memory_order_acq_rel)) {
         rq_owned_retain(owned);
         if (!rq_loop_post(owned->consumer->loop, &owned->resume)) {
             rq_owned_release(owned);

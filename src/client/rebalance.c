@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The share of each subscribed topic: asks a broker who is in the group, computes the share, and takes up or gives up queues. One request per topic
- * at a time, on the I/O thread; at start, when the group or the route changes, and every rebalanceInterval. A failure leaves everything as it is and is
- * tried again soon. Counterparts: RebalanceService, RebalanceImpl, RebalancePushImpl.
+ * The share of each subscribed topic: asks a broker who is in the group, computes the share, and
+ * takes up or gives up queues. One request per topic at a time, on the I/O thread; at start, when
+ * the group or the route changes, and every rebalanceInterval. A failure leaves everything as it is
+ * and is tried again soon. Counterparts: RebalanceService, RebalanceImpl, RebalancePushImpl.
  */
 #include <string.h>
 
@@ -14,7 +15,8 @@
 #include "client/events.h"
 #include "wire/bodies.h"
 
-#define UNKNOWN_ROUTE_MOST_MS 10000 /* a topic without a route is asked for at growing intervals up to this */
+#define UNKNOWN_ROUTE_MOST_MS                                                                      \
+    10000 /* a topic without a route is asked for at growing intervals up to this */
 
 static void on_route(struct rq_watch *watch, struct rq_route *route);
 static void on_retry(struct rq_timer *timer);
@@ -29,8 +31,8 @@ static void release_topic(struct rq_subscribed *topic)
     rq_free(topic);
 }
 
-rmq_status rq_subscribed_create(struct rmq_consumer *consumer, struct rq_subscription *sub, bool is_retry,
-                                struct rq_subscribed **out)
+rmq_status rq_subscribed_create(struct rmq_consumer *consumer, struct rq_subscription *sub,
+                                bool is_retry, struct rq_subscribed **out)
 {
     size_t size = strlen(sub->topic) + 1;
     struct rq_subscribed *topic = rq_calloc(1, sizeof *topic + size);
@@ -53,7 +55,8 @@ rmq_status rq_subscribed_create(struct rmq_consumer *consumer, struct rq_subscri
 
 struct rq_subscribed *rq_subscribed_find(struct rmq_consumer *consumer, const char *topic)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         struct rq_subscribed *subscribed = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         if (strcmp(subscribed->topic, topic) == 0) {
             return subscribed;
@@ -62,8 +65,8 @@ struct rq_subscribed *rq_subscribed_find(struct rmq_consumer *consumer, const ch
     return NULL;
 }
 
-/* An unknown topic may be created any moment, and the retry topic is made by the group's first heartbeat: routes that are missing are asked for at
- * growing intervals. */
+/* An unknown topic may be created any moment, and the retry topic is made by the group's first
+ * heartbeat: routes that are missing are asked for at growing intervals. */
 static void ask_route_later(struct rq_subscribed *topic)
 {
     int64_t delay = topic->delay_ms;
@@ -98,7 +101,8 @@ void rq_subscribed_remove(struct rq_subscribed *topic, bool commit)
         rq_instance_unwatch(topic->consumer->instance, &topic->watch);
         topic->watched = false;
     }
-    RQ_LIST_FOREACH_SAFE (node, next, &topic->queues) {
+    RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
+    {
         rq_owned_drop(RQ_CONTAINER_OF(node, struct rq_owned, node), commit);
     }
     rq_list_remove(&topic->node);
@@ -139,7 +143,8 @@ static void on_route(struct rq_watch *watch, struct rq_route *route)
         topic->settled = false;
         topic->delay_ms = RQ_RETRY_FIRST_MS;
         rq_timer_stop(&topic->retry);
-        rq_instance_heartbeat(topic->consumer->instance); /* its brokers may be new to us, and we to them */
+        rq_instance_heartbeat(
+            topic->consumer->instance); /* its brokers may be new to us, and we to them */
     }
     rq_rebalance(topic);
 }
@@ -185,7 +190,8 @@ static rmq_status share_init(struct share *share, const struct rq_subscribed *to
     return whole ? RMQ_OK : RMQ_ERR_NOMEM;
 }
 
-static void share_fill(struct share *share, const struct rq_subscribed *topic, const struct rq_names *ids)
+static void share_fill(struct share *share, const struct rq_subscribed *topic,
+                       const struct rq_names *ids)
 {
     const struct rq_route *route = topic->route;
     share->queue_count = route->subscribe_count;
@@ -214,7 +220,8 @@ static rmq_status share_compute(struct share *share, const struct rq_subscribed 
                              .clients = share->clients,
                              .client_count = share->client_count,
                              .virtual_nodes = RQ_ALLOCATE_VIRTUAL_NODES};
-    rmq_status st = rq_allocate(topic->consumer->strategy, &in, share->picked, &share->mine_count, NULL);
+    rmq_status st =
+        rq_allocate(topic->consumer->strategy, &in, share->picked, &share->mine_count, NULL);
     for (size_t i = 0; st == RMQ_OK && i < share->mine_count; i++) {
         share->mine[i] = share->queues[share->picked[i]];
     }
@@ -235,7 +242,8 @@ static bool share_apply(const struct share *share, struct rq_subscribed *topic, 
 {
     size_t i = 0;
     bool changed = false;
-    RQ_LIST_FOREACH_SAFE (node, next, &topic->queues) {
+    RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
+    {
         struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
         if (share->gone[i++]) {
             note_change(text, '-', &owned->name);
@@ -259,11 +267,13 @@ static bool share_apply(const struct share *share, struct rq_subscribed *topic, 
 static void tell_change(struct rq_subscribed *topic, struct rq_buf *text)
 {
     struct rmq_consumer *consumer = topic->consumer;
-    RQ_LIST_FOREACH_SAFE (node, next, &topic->queues) {
+    RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
+    {
         rq_owned_set_limits(RQ_CONTAINER_OF(node, struct rq_owned, node));
     }
     rq_instance_heartbeat(consumer->instance);
-    RQ_LOG(INFO, "queues changed", "group=%s %s", consumer->options.consumer_group, rq_buf_cstr(text));
+    RQ_LOG(INFO, "queues changed", "group=%s %s", consumer->options.consumer_group,
+           rq_buf_cstr(text));
     char *owned_text = consumer->options.events ? rq_strdup(rq_buf_cstr(text)) : NULL;
     if (!owned_text) {
         return;
@@ -317,8 +327,9 @@ static void note_failure(struct rq_subscribed *topic, rmq_status status, struct 
     if (!topic->failing) {
         rmq_error *err = NULL;
         rq_answer_error(status, answer ? answer->header : NULL, topic->topic, "member list", &err);
-        RQ_LOG(INFO, "members of the group are not known, the share stays", "group=%s topic=%s why=%s",
-               topic->consumer->options.consumer_group, topic->topic, rmq_error_message(err));
+        RQ_LOG(INFO, "members of the group are not known, the share stays",
+               "group=%s topic=%s why=%s", topic->consumer->options.consumer_group, topic->topic,
+               rmq_error_message(err));
         rmq_error_destroy(err);
     }
     topic->failing = true;
@@ -382,18 +393,20 @@ void rq_rebalance(struct rq_subscribed *topic)
         topic->again = true;
         return;
     }
-    struct rq_hdr_consumer_group fields = {
-        .consumer_group = rq_slice_str(consumer->options.consumer_group)};
+    struct rq_hdr_consumer_group fields = {.consumer_group =
+                                               rq_slice_str(consumer->options.consumer_group)};
     topic->asking = true;
     topic->refs++;
     topic->members.done = on_members;
-    rq_consumer_ask(consumer, &topic->members, rq_instance_topic_broker(consumer->instance, topic->topic),
-                    RQ_REQ_GET_CONSUMER_LIST_BY_GROUP, &rq_tab_consumer_group, &fields, RQ_ASK_TIMEOUT_MS);
+    rq_consumer_ask(
+        consumer, &topic->members, rq_instance_topic_broker(consumer->instance, topic->topic),
+        RQ_REQ_GET_CONSUMER_LIST_BY_GROUP, &rq_tab_consumer_group, &fields, RQ_ASK_TIMEOUT_MS);
 }
 
 void rq_rebalance_all(struct rmq_consumer *consumer)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         rq_rebalance(RQ_CONTAINER_OF(node, struct rq_subscribed, node));
     }
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Messages that go back to the broker: what the listener could not consume, what cannot be read, and what has been in the same hands for longer than
- * consumeTimeout. The broker stores a copy for later delivery and confirms; only then is the message done, so its offset is held until then. When that
- * fails, the message stays and is offered to the listener again. Workers begin it, the I/O thread carries it out. Counterparts:
- * ConsumeMessageConcurrentlyService.sendMessageBack, cleanExpiredMsg.
+ * Messages that go back to the broker: what the listener could not consume, what cannot be read,
+ * and what has been in the same hands for longer than consumeTimeout. The broker stores a copy for
+ * later delivery and confirms; only then is the message done, so its offset is held until then.
+ * When that fails, the message stays and is offered to the listener again. Workers begin it, the
+ * I/O thread carries it out. Counterparts: ConsumeMessageConcurrentlyService.sendMessageBack,
+ * cleanExpiredMsg.
  */
 #include "base/err.h"
 #include "base/log.h"
@@ -13,7 +15,7 @@
 #include "client/consumer_priv.h"
 
 #define DEFAULT_MAX_RECONSUME 16
-#define EXPIRED_DELAY_LEVEL 3
+#define EXPIRED_DELAY_LEVEL   3
 
 struct rq_back {
     struct rq_list node; /* in consumer->backs, loop */
@@ -56,9 +58,10 @@ static void offer_again(struct rq_timer *timer)
 static void note_failure(struct rq_back *back, rmq_status status, const struct rq_in *answer)
 {
     rmq_error *err = NULL;
-    rq_answer_error(status, answer ? answer->header : NULL, back->pulled->views[back->index]->broker_name,
-                    "send-back", &err);
-    rq_consumer_report(consumer_of(back->pulled), "a message could not be sent back, it is offered again", err);
+    rq_answer_error(status, answer ? answer->header : NULL,
+                    back->pulled->views[back->index]->broker_name, "send-back", &err);
+    rq_consumer_report(consumer_of(back->pulled),
+                       "a message could not be sent back, it is offered again", err);
 }
 
 static void on_answer(struct rq_ask *ask, rmq_status status, struct rq_in *answer)
@@ -101,8 +104,8 @@ static void carry_out(struct rq_task *task)
     if (!peer) {
         peer = rq_instance_peer(consumer->instance, rmq_message_view_store_host(view));
     }
-    rq_consumer_ask(consumer, &back->ask, peer, RQ_REQ_CONSUMER_SEND_MSG_BACK, &rq_tab_send_back, &fields,
-                    RQ_BACK_TIMEOUT_MS);
+    rq_consumer_ask(consumer, &back->ask, peer, RQ_REQ_CONSUMER_SEND_MSG_BACK, &rq_tab_send_back,
+                    &fields, RQ_BACK_TIMEOUT_MS);
 }
 
 static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level)
@@ -141,7 +144,8 @@ void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int dela
 
 void rq_send_back_cancel_waiting(struct rmq_consumer *consumer)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->backs) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->backs)
+    {
         struct rq_back *back = RQ_CONTAINER_OF(node, struct rq_back, node);
         if (rq_timer_running(&back->timer)) {
             end(back);
@@ -157,8 +161,8 @@ static void look_at(void *user, struct rq_pulled *pulled, uint32_t from, uint32_
     for (uint32_t i = from; i < to && i < pulled->count; i++) {
         if (rq_process_queue_is_first(pulled->queue, pulled, i)) {
             RQ_LOG(WARN, "a message has been consumed for longer than consumeTimeout, it goes back",
-                   "topic=%s queue=%d offset=%lld", pulled->views[i]->topic, (int)pulled->views[i]->queue_id,
-                   (long long)pulled->views[i]->queue_offset);
+                   "topic=%s queue=%d offset=%lld", pulled->views[i]->topic,
+                   (int)pulled->views[i]->queue_id, (long long)pulled->views[i]->queue_offset);
             begin(pulled, i, EXPIRED_DELAY_LEVEL);
         }
     }
@@ -167,9 +171,11 @@ static void look_at(void *user, struct rq_pulled *pulled, uint32_t from, uint32_
 /* Messages that nobody could take further for want of memory. */
 static void send_stranded(struct rmq_consumer *consumer)
 {
-    RQ_LIST_FOREACH_SAFE (node, next, &consumer->topics) {
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        RQ_LIST_FOREACH_SAFE (item, after, &topic->queues) {
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
             struct rq_process_queue *queue = &RQ_CONTAINER_OF(item, struct rq_owned, node)->process;
             uint32_t index = 0;
             struct rq_pulled *pulled = rq_process_queue_stranded(queue, &index);
@@ -183,7 +189,7 @@ static void send_stranded(struct rmq_consumer *consumer)
 
 void rq_send_back_expired(struct rmq_consumer *consumer)
 {
-    rq_pool_each_stuck(&consumer->pool, rq_loop_now(consumer->loop), consumer->options.consume_timeout_ms,
-                       look_at, NULL);
+    rq_pool_each_stuck(&consumer->pool, rq_loop_now(consumer->loop),
+                       consumer->options.consume_timeout_ms, look_at, NULL);
     send_stranded(consumer);
 }

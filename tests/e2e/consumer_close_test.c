@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Stopping a consumer while messages flow: listeners end, offsets are committed, no listener starts afterwards, nothing is left over; from any thread,
- * twice, inside the listener.
+ * Stopping a consumer while messages flow: listeners end, offsets are committed, no listener starts
+ * afterwards, nothing is left over; from any thread, twice, inside the listener.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,7 +52,8 @@ static void *keep_sending(void *arg)
     return NULL;
 }
 
-static rmq_consumer *make_consumer(const struct tl_cluster *cluster, rmq_listener_fn listener, void *user)
+static rmq_consumer *make_consumer(const struct tl_cluster *cluster, rmq_listener_fn listener,
+                                   void *user)
 {
     rmq_consumer_options options;
     rmq_consumer *consumer = NULL;
@@ -103,7 +104,8 @@ static void a_hundred_rounds_in_full_flow_leave_nothing_behind(void)
             third = tl_usage_of(0);
         }
     }
-    TL_CHECK(tl_wait(is_back_at, &third, 3000)); /* the broker here closes its ends a moment later */
+    TL_CHECK(
+        tl_wait(is_back_at, &third, 3000)); /* the broker here closes its ends a moment later */
     TL_CHECK(slowest < 3000);
     atomic_store(&stop_sending, true);
     pthread_join(sender.thread, NULL);
@@ -112,8 +114,8 @@ static void a_hundred_rounds_in_full_flow_leave_nothing_behind(void)
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, atomic_load(&sent), 10000);
     rmq_consumer_destroy(consumer);
-    printf("%d messages, %d deliveries, slowest shutdown %lld ms\n", atomic_load(&sent), atomic_load(&seen.total),
-           (long long)slowest);
+    printf("%d messages, %d deliveries, slowest shutdown %lld ms\n", atomic_load(&sent),
+           atomic_load(&seen.total), (long long)slowest);
     TL_EQUAL(atomic_load(&seen.total), atomic_load(&sent));
     rmq_producer_destroy(sender.producer);
     tl_cluster_stop(&cluster);
@@ -312,7 +314,8 @@ static void a_forked_child_leaves_the_consumer_alone(void)
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        {"a_hundred_rounds_in_full_flow_leave_nothing_behind", a_hundred_rounds_in_full_flow_leave_nothing_behind, 120},
+        {"a_hundred_rounds_in_full_flow_leave_nothing_behind",
+         a_hundred_rounds_in_full_flow_leave_nothing_behind, 120},
         TL_CASE(shutdown_inside_the_listener_commits_what_that_listener_consumed),
         TL_CASE(several_listeners_may_shut_down_at_once),
         TL_CASE(a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Tags: the broker filters by hash, the consumer compares the text; what is filtered out still moves the offset. */
+/* Tags: the broker filters by hash, the consumer compares the text; what is filtered out still
+ * moves the offset. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +50,10 @@ static void send_tagged(const struct tl_cluster *cluster, rmq_producer *producer
     }
 }
 
-/* One that matches into each queue, so that no parked pull still stands before messages that do not. */
-static void send_last(const struct tl_cluster *cluster, rmq_producer *producer, const char *tag, int queues)
+/* One that matches into each queue, so that no parked pull still stands before messages that do
+ * not. */
+static void send_last(const struct tl_cluster *cluster, rmq_producer *producer, const char *tag,
+                      int queues)
 {
     for (int i = 0; i < queues; i++) {
         send_tag(cluster, producer, tag);

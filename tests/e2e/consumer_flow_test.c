@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Slow consumers: what is cached stays within its limits, waiting costs no CPU, and full speed comes back by itself.
+ * Slow consumers: what is cached stays within its limits, waiting costs no CPU, and full speed
+ * comes back by itself.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -110,8 +111,9 @@ static void a_backlog_on_many_queues_does_not_grow_the_cache_beyond_its_limit(vo
     printf("slow: %d messages in 2 s, %ld KB more, %lld us CPU\n", slowly, most - begin.rss_kb,
            (long long)(end.cpu_us - begin.cpu_us));
     TL_CHECK(slowly > 50);
-    /* The limit, one answer for each queue that was on its way, and the read buffers. The store's pages, which are mapped in this process too, are not counted:
-     * they were touched while filling. */
+    /* The limit, one answer for each queue that was on its way, and the read buffers. The
+     * store's pages, which are mapped in this process too, are not counted: they were touched
+     * while filling. */
     TL_CHECK(!MEMORY_COUNTS || most - begin.rss_kb < 24 * 1024);
     TL_CHECK(!MEMORY_COUNTS || end.cpu_us - begin.cpu_us < 600000);
     atomic_store(&slow, false);
@@ -189,7 +191,8 @@ static rmq_consume_result check_size(const rmq_message_view *const *messages, si
     return sleepy(messages, count, context, user);
 }
 
-/* 200 bodies of 1 MiB that travel as about 1 KiB each: they are expanded only while somebody reads them. */
+/* 200 bodies of 1 MiB that travel as about 1 KiB each: they are expanded only while somebody
+ * reads them. */
 static void compressed_bodies_do_not_fill_the_memory_when_expanded(void)
 {
     struct tl_cluster cluster;
@@ -282,7 +285,8 @@ int main(int argc, char **argv)
          a_backlog_on_many_queues_does_not_grow_the_cache_beyond_its_limit, 60},
         TL_CASE(one_blocked_message_stops_its_queue_at_the_span),
         TL_CASE(a_threshold_of_one_message_still_gets_through),
-        {"compressed_bodies_do_not_fill_the_memory_when_expanded", compressed_bodies_do_not_fill_the_memory_when_expanded, 60},
+        {"compressed_bodies_do_not_fill_the_memory_when_expanded",
+         compressed_bodies_do_not_fill_the_memory_when_expanded, 60},
         TL_CASE(a_body_beyond_the_limit_costs_that_message_only),
         TL_CASE(an_idle_consumer_costs_no_cpu),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Members of a group share the queues: each queue has one owner, and moves when members come and go. */
+/* Members of a group share the queues: each queue has one owner, and moves when members come and
+ * go. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,8 @@ static void every_strategy_gives_each_queue_one_owner(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 8);
     for (int s = 0; s < 3; s++) {
-        struct shares shares = {.topic = cluster.topic, .count = 3, .least = 0, .most = 8, .sum = 8};
+        struct shares shares = {
+            .topic = cluster.topic, .count = 3, .least = 0, .most = 8, .sum = 8};
         for (int i = 0; i < 3; i++) {
             rmq_consumer_options options;
             rmq_consumer_options_init(&options, sizeof options);

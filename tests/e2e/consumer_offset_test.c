@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Offsets: a group goes on where it stopped, and an offset that could not be read is asked for again instead of being taken for 0. */
+/* Offsets: a group goes on where it stopped, and an offset that could not be read is asked for
+ * again instead of being taken for 0. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "lib/cluster.h"
 #include "lib/usage.h"
 
-#define QUERY_CONSUMER_OFFSET 14
+#define QUERY_CONSUMER_OFFSET  14
 #define UPDATE_CONSUMER_OFFSET 15
 
 static struct tl_seen seen;
@@ -101,7 +102,8 @@ static void shutdown_keeps_its_deadline_when_commits_are_not_answered(void)
     tl_cluster_stop(&cluster);
 }
 
-static rmq_consumer *open_at(const struct tl_cluster *cluster, rmq_consume_from_where where, int64_t timestamp_ms)
+static rmq_consumer *open_at(const struct tl_cluster *cluster, rmq_consume_from_where where,
+                             int64_t timestamp_ms)
 {
     rmq_consumer_options options;
     rmq_consumer *consumer = NULL;
@@ -153,7 +155,8 @@ static void a_group_can_start_at_a_time(void)
     struct tl_cluster later = cluster;
     snprintf(later.group, sizeof later.group, "%.50s-later", cluster.group);
     memset(&seen, 0, sizeof seen);
-    TL_OK(rmq_broker_fault_answer(cluster.broker, QUERY_CONSUMER_OFFSET, -1, 22, "Not found", &err));
+    TL_OK(
+        rmq_broker_fault_answer(cluster.broker, QUERY_CONSUMER_OFFSET, -1, 22, "Not found", &err));
     consumer = open_at(&later, RMQ_CONSUME_FROM_TIMESTAMP, atomic_load(&store_time));
     tl_seen_wait(&seen, 50, 5000);
     rmq_consumer_destroy(consumer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Servers that are away, come back, forget, or answer with errors: consumption resumes by itself and nothing is lost. */
+/* Servers that are away, come back, forget, or answer with errors: consumption resumes by itself
+ * and nothing is lost. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static void start_broker(struct servers *servers)
     TL_OK(rmq_broker_config_set(config, "storePathRootDir", servers->store, &err));
     TL_OK(rmq_broker_config_set(config, "listenPort", servers->port, &err));
     TL_OK(rmq_broker_start(config, &servers->broker, &err));
-    snprintf(servers->port, sizeof servers->port, "%s", strrchr(rmq_broker_addr(servers->broker), ':') + 1);
+    snprintf(servers->port, sizeof servers->port, "%s",
+             strrchr(rmq_broker_addr(servers->broker), ':') + 1);
     rmq_broker_config_destroy(config);
 }
 
@@ -38,7 +40,8 @@ static void start_namesrv(struct servers *servers, int port)
 {
     rmq_error *err = NULL;
     TL_OK(rmq_namesrv_start(NULL, port, &servers->namesrv, &err));
-    snprintf(servers->namesrv_addr, sizeof servers->namesrv_addr, "%s", rmq_namesrv_addr(servers->namesrv));
+    snprintf(servers->namesrv_addr, sizeof servers->namesrv_addr, "%s",
+             rmq_namesrv_addr(servers->namesrv));
 }
 
 static void start_servers(struct servers *servers, struct tl_cluster *cluster, int queues)
@@ -147,13 +150,15 @@ static void shutdown_is_quick_while_the_servers_are_away(void)
     stop_servers(&servers);
 }
 
-/* Every reply code is looked at: none of these may lose a message, stop a queue, or be taken for "none". */
+/* Every reply code is looked at: none of these may lose a message, stop a queue, or be taken for
+ * "none". */
 static void errors_of_any_kind_only_delay(void)
 {
     static const struct {
         int request;
         int code;
-    } faults[] = {{11, 1}, {11, 2}, {11, 16}, {11, 24}, {11, 25}, {11, 215}, {14, 1}, {30, 1}, {34, 1}, {38, 1}, {15, 1}};
+    } faults[] = {{11, 1}, {11, 2}, {11, 16}, {11, 24}, {11, 25}, {11, 215},
+                  {14, 1}, {30, 1}, {34, 1},  {38, 1},  {15, 1}};
     struct tl_cluster cluster;
     rmq_error *err = NULL;
     int count = 0;
@@ -161,7 +166,8 @@ static void errors_of_any_kind_only_delay(void)
     tl_cluster_needs_own(&cluster);
     rmq_producer *producer = tl_producer(&cluster);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
-        TL_OK(rmq_broker_fault_answer(cluster.broker, faults[i].request, 4, faults[i].code, "fault", &err));
+        TL_OK(rmq_broker_fault_answer(cluster.broker, faults[i].request, 4, faults[i].code, "fault",
+                                      &err));
         rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
         tl_send(&cluster, producer, "m", count, 20);
         count += 20;
@@ -205,11 +211,13 @@ static void lost_answers_and_cut_connections_only_delay(void)
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        {"consumption_resumes_when_the_broker_is_back", consumption_resumes_when_the_broker_is_back, 60},
+        {"consumption_resumes_when_the_broker_is_back", consumption_resumes_when_the_broker_is_back,
+         60},
         TL_CASE(a_consumer_starts_while_all_servers_are_away_and_consumes_when_they_come),
         TL_CASE(shutdown_is_quick_while_the_servers_are_away),
         {"errors_of_any_kind_only_delay", errors_of_any_kind_only_delay, 90},
-        {"lost_answers_and_cut_connections_only_delay", lost_answers_and_cut_connections_only_delay, 90},
+        {"lost_answers_and_cut_connections_only_delay", lost_answers_and_cut_connections_only_delay,
+         90},
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -13,7 +13,8 @@
 
 static struct tl_seen seen;
 
-static rmq_consumer *open_poller(const struct tl_cluster *cluster, int batch_max, rmq_events *events)
+static rmq_consumer *open_poller(const struct tl_cluster *cluster, int batch_max,
+                                 rmq_events *events)
 {
     rmq_consumer_options options;
     rmq_consumer *consumer = NULL;
@@ -61,7 +62,8 @@ static void an_event_loop_receives_everything_by_the_descriptor(void)
         while (rmq_consumer_poll(consumer, &batch, 0, NULL) == RMQ_OK) {
             TL_CHECK(note_batch(batch) <= 16);
             TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
-            TL_EQUAL(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, NULL), RMQ_ERR_INVALID);
+            TL_EQUAL(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, NULL),
+                     RMQ_ERR_INVALID);
             rmq_batch_destroy(batch);
         }
         TL_CHECK(atomic_load(&seen.different) < 2000 || !fd_is_readable(consumer, 0));
@@ -71,7 +73,8 @@ static void an_event_loop_receives_everything_by_the_descriptor(void)
 
     consumer = open_poller(&cluster, 16, NULL);
     rmq_batch *batch = NULL;
-    TL_EQUAL(rmq_consumer_poll(consumer, &batch, 300, NULL), RMQ_ERR_TIMEOUT); /* all was committed */
+    TL_EQUAL(rmq_consumer_poll(consumer, &batch, 300, NULL),
+             RMQ_ERR_TIMEOUT); /* all was committed */
     rmq_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
@@ -93,7 +96,8 @@ static void events_tell_a_program_when_to_poll(void)
         rmq_batch *batch = NULL;
         if (rmq_event_get_type(event) == RMQ_EVENT_BATCH) {
             TL_CHECK(rmq_event_source(event) == consumer);
-            if (rmq_consumer_poll(consumer, &batch, 0, NULL) == RMQ_OK) { /* one batch per event is enough */
+            if (rmq_consumer_poll(consumer, &batch, 0, NULL) ==
+                RMQ_OK) { /* one batch per event is enough */
                 note_batch(batch);
                 TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
                 rmq_batch_destroy(batch);
@@ -144,7 +148,8 @@ static void a_batch_outlives_its_consumer_and_its_messages_come_again(void)
     rmq_consumer *consumer = open_poller(&cluster, 1, NULL);
     TL_OK(rmq_consumer_poll(consumer, &batch, 5000, &err));
     int64_t start = tl_now_ms();
-    TL_EQUAL(rmq_consumer_shutdown(consumer, 300, NULL), RMQ_ERR_TIMEOUT); /* the batch is not finished */
+    TL_EQUAL(rmq_consumer_shutdown(consumer, 300, NULL),
+             RMQ_ERR_TIMEOUT); /* the batch is not finished */
     TL_CHECK(tl_now_ms() - start < 3000);
     TL_EQUAL(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, NULL), RMQ_ERR_CLOSED);
     TL_EQUAL(rmq_consumer_poll(consumer, &batch, 0, NULL), RMQ_ERR_CLOSED);

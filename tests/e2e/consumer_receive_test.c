@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A push consumer receives what was sent, whole and soon, whatever the batch size and the start position. */
+/* A push consumer receives what was sent, whole and soon, whatever the batch size and the start
+ * position. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +146,8 @@ static void a_new_group_from_the_last_offset_skips_what_was_there(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_error *err = NULL;
     tl_send(&cluster, producer, "m", 0, 50);
-    /* A broker answers 0 for a young queue whose beginning is in memory; here it is told to have no offset. */
+    /* A broker answers 0 for a young queue whose beginning is in memory; here it is told to have
+     * no offset. */
     TL_OK(rmq_broker_fault_answer(cluster.broker, 14, -1, 22, "Not found", &err));
     rmq_consumer_options_init(&options, sizeof options);
     rmq_consumer *consumer = open_consumer(&cluster, &options);

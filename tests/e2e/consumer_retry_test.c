@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What a listener could not consume comes again: through the broker after its delay, or at once when the send-back fails. */
+/* What a listener could not consume comes again: through the broker after its delay, or at once
+ * when the send-back fails. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #define SEND_BACK 36
 
 static struct tl_seen seen;
-static atomic_int again;          /* deliveries with reconsume times above 0 */
+static atomic_int again; /* deliveries with reconsume times above 0 */
 static atomic_int wrong_topic;
 static char expected_topic[64];
 

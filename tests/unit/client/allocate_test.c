@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The sharing out of queues against what the Java strategies gave for the same input (tests/vectors/allocate.json, hash.json).
+ * The sharing out of queues against what the Java strategies gave for the same input
+ * (tests/vectors/allocate.json, hash.json).
  */
 #include "client/allocate.h"
 
@@ -101,8 +102,8 @@ static int check_case(const cJSON *row)
         ck_assert_int_eq(rq_allocate(strategy, &in, picked, &count, NULL), RMQ_OK);
         ck_assert_uint_eq(count, read_queues(result, topic, expected));
         for (size_t i = 0; i < count; i++) {
-            ck_assert_msg(rq_mq_equal(&queues[picked[i]], &expected[i]), "%s of %s",
-                          in.client_id, rq_json_str(row, "strategy", ""));
+            ck_assert_msg(rq_mq_equal(&queues[picked[i]], &expected[i]), "%s of %s", in.client_id,
+                          rq_json_str(row, "strategy", ""));
         }
         checks++;
     }
@@ -178,8 +179,8 @@ END_TEST
 
 START_TEST(every_queue_has_exactly_one_owner_however_many_members)
 {
-    static const enum rq_allocate_strategy shared[] = {
-        RQ_ALLOCATE_AVG, RQ_ALLOCATE_AVG_BY_CIRCLE, RQ_ALLOCATE_CONSISTENT_HASH};
+    static const enum rq_allocate_strategy shared[] = {RQ_ALLOCATE_AVG, RQ_ALLOCATE_AVG_BY_CIRCLE,
+                                                       RQ_ALLOCATE_CONSISTENT_HASH};
     char names[20][16];
     const char *clients[20];
     struct rq_mq queues[16];
@@ -194,8 +195,11 @@ START_TEST(every_queue_has_exactly_one_owner_however_many_members)
         for (size_t members = 1; members <= 20; members++) {
             int owners[16] = {0};
             for (size_t i = 0; i < members; i++) {
-                struct rq_allocate in = {.client_id = clients[i], .queues = queues, .queue_count = 16,
-                                         .clients = clients, .client_count = members,
+                struct rq_allocate in = {.client_id = clients[i],
+                                         .queues = queues,
+                                         .queue_count = 16,
+                                         .clients = clients,
+                                         .client_count = members,
                                          .virtual_nodes = RQ_ALLOCATE_VIRTUAL_NODES};
                 size_t picked[16];
                 size_t count = 0;
@@ -218,8 +222,12 @@ START_TEST(machine_room_takes_only_queues_of_the_rooms_asked_for)
                                    {"T", "none", 0}, {"T", "sh@a", 0}, {"T", "sh@a", 1}};
     const char *const clients[] = {"c0", "c1"};
     const char *const rooms[] = {"hz"};
-    struct rq_allocate in = {.client_id = "c0", .queues = queues, .queue_count = 6,
-                             .clients = clients, .client_count = 2, .rooms = rooms,
+    struct rq_allocate in = {.client_id = "c0",
+                             .queues = queues,
+                             .queue_count = 6,
+                             .clients = clients,
+                             .client_count = 2,
+                             .rooms = rooms,
                              .room_count = 1};
     size_t picked[6];
     size_t count = 0;
@@ -239,8 +247,12 @@ START_TEST(config_gives_the_configured_queues_that_exist)
     const struct rq_mq queues[] = {{"T", "a", 0}, {"T", "a", 1}, {"T", "b", 0}};
     const struct rq_mq wanted[] = {{"T", "b", 0}, {"T", "a", 0}, {"T", "gone", 0}};
     const char *const clients[] = {"c0"};
-    struct rq_allocate in = {.client_id = "c0", .queues = queues, .queue_count = 3,
-                             .clients = clients, .client_count = 1, .configured = wanted,
+    struct rq_allocate in = {.client_id = "c0",
+                             .queues = queues,
+                             .queue_count = 3,
+                             .clients = clients,
+                             .client_count = 1,
+                             .configured = wanted,
                              .configured_count = 3};
     size_t picked[3];
     size_t count = 0;
@@ -253,8 +265,11 @@ END_TEST
 
 START_TEST(queues_and_clients_are_sorted_by_utf16_units)
 {
-    /* U+FF5E is one unit above the surrogates with which U+1F600 begins, although its UTF-8 bytes are lower. */
-    struct rq_mq queues[] = {{"T", "\xef\xbd\x9e", 0}, {"T", "\xf0\x9f\x98\x80", 1}, {"S", "z", 9},
+    /* U+FF5E is one unit above the surrogates with which U+1F600 begins, although its UTF-8
+     * bytes are lower. */
+    struct rq_mq queues[] = {{"T", "\xef\xbd\x9e", 0},
+                             {"T", "\xf0\x9f\x98\x80", 1},
+                             {"S", "z", 9},
                              {"T", "\xf0\x9f\x98\x80", 0}};
     rq_mq_sort(queues, 4);
     ck_assert_str_eq(queues[0].topic, "S");

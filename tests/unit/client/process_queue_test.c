@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The process queue: what may be committed while messages are done in any order, the limits, and what happens to messages in hands when
- * the queue goes to another member.
+ * The process queue: what may be committed while messages are done in any order, the limits, and
+ * what happens to messages in hands when the queue goes to another member.
  */
 #include "client/process_queue.h"
 
@@ -46,7 +46,8 @@ static struct rq_pulled *group(struct rq_views *views, int64_t from,
     return pulled;
 }
 
-static struct rq_pulled *put_range(int64_t from, int64_t to, size_t body_size, struct rq_views **views)
+static struct rq_pulled *put_range(int64_t from, int64_t to, size_t body_size,
+                                   struct rq_views **views)
 {
     int64_t offsets[128];
     size_t count = (size_t)(to - from);

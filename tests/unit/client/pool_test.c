@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The pool of workers and takers: every message is handed out once, also when several work on one run; slow listeners get help; after a stop nothing
- * begins and quiet comes when the last one is back.
+ * The pool of workers and takers: every message is handed out once, also when several work on one
+ * run; slow listeners get help; after a stop nothing begins and quiet comes when the last one is
+ * back.
  */
-#include "client/consume_concurrent.h"
+#include "client/pool.h"
 
 #include <check.h>
 #include <poll.h>
@@ -14,7 +15,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 
-Suite *consume_concurrent_suite(void);
+Suite *pool_suite(void);
 
 #define DEADLINE_MS 10000
 
@@ -83,7 +84,8 @@ static void on_done(struct rq_pool *from_pool, struct rq_pulled *pulled, uint32_
     }
 }
 
-static void on_later(struct rq_pool *from_pool, struct rq_pulled *pulled, uint32_t from, uint32_t to, int level)
+static void on_later(struct rq_pool *from_pool, struct rq_pulled *pulled, uint32_t from,
+                     uint32_t to, int level)
 {
     atomic_store(&later_level, level);
     atomic_fetch_add(&later_count, (int)(to - from));
@@ -121,10 +123,8 @@ static void reset(void)
 static void open_pool(int threads, int batch_max, bool polls)
 {
     const struct rq_process_limits limits = {100000, 1 << 30, 100000};
-    struct rq_pool_options options = {.ops = &ops,
-                                      .listener = polls ? NULL : listen,
-                                      .threads = threads,
-                                      .batch_max = batch_max};
+    struct rq_pool_options options = {
+        .ops = &ops, .listener = polls ? NULL : listen, .threads = threads, .batch_max = batch_max};
     reset();
     rq_process_queue_init(&queue, &limits);
     rq_process_queue_start(&queue, 0);
@@ -459,10 +459,10 @@ START_TEST(several_takers_share_the_work)
 }
 END_TEST
 
-Suite *consume_concurrent_suite(void)
+Suite *pool_suite(void)
 {
-    Suite *suite = suite_create("consume_concurrent");
-    TCase *tcase = tcase_create("consume_concurrent");
+    Suite *suite = suite_create("pool");
+    TCase *tcase = tcase_create("pool");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, every_message_is_handed_out_once);
     tcase_add_test(tcase, a_call_gets_at_most_the_batch_size);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * From pulled messages to the program: workers that run its listener, or takers that poll. Work is a list of runs (one per pull); who works on a
- * run claims its messages one after the other with an atomic counter, so that the pool's lock is taken twice per run and not per message, and idle
- * workers can share a run whose listener is slow. The I/O thread submits. Counterpart: ConsumeMessageConcurrentlyService.
+ * From pulled messages to the program: workers that run its listener, or takers that poll. Work is
+ * a list of runs (one per pull); who works on a run claims its messages one after the other with an
+ * atomic counter, so that the pool's lock is taken twice per run and not per message, and idle
+ * workers can share a run whose listener is slow. The I/O thread submits. Counterpart:
+ * ConsumeMessageConcurrentlyService.
  */
-#ifndef RQ_CLIENT_CONSUME_CONCURRENT_H
-#define RQ_CLIENT_CONSUME_CONCURRENT_H
+#ifndef RQ_CLIENT_POOL_H
+#define RQ_CLIENT_POOL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,7 +30,8 @@ struct rq_pool_ops {
     /* They are to be delivered again later. */
     void (*later)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t from, uint32_t to,
                   int delay_level);
-    /* Expands a compressed body. false: it cannot be read, was reported, and must not be handed out. */
+    /* Expands a compressed body. false: it cannot be read, was reported, and must not be handed
+     * out. */
     bool (*prepare)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index);
     /* After a stop: the last one that had messages in hands has come back. */
     void (*quiet)(struct rq_pool *pool);
@@ -38,8 +41,8 @@ struct rq_pool_options {
     const struct rq_pool_ops *ops;
     rmq_listener_fn listener; /* NULL: takers poll */
     void *listener_user;
-    int32_t threads;          /* workers, started when there is work for them */
-    int32_t batch_max;        /* most messages of a listener call or a take */
+    int32_t threads;   /* workers, started when there is work for them */
+    int32_t batch_max; /* most messages of a listener call or a take */
 };
 
 /* What a taker has in hands. Embedded in rmq_batch. */
@@ -61,8 +64,8 @@ struct rq_pool {
     int fd;                         /* immutable; eventfd of takers, -1 with a listener */
     struct rq_worker *workers;      /* immutable array of options.threads */
 
-    atomic_bool stopping;         /* atomic: release by the stop, acquire before each listener call */
-    _Atomic int64_t listener_ns;  /* atomic: relaxed: moving average of a call; -1 = not known */
+    atomic_bool stopping; /* atomic: release by the stop, acquire before each listener call */
+    _Atomic int64_t listener_ns; /* atomic: relaxed: moving average of a call; -1 = not known */
 
     struct rq_mutex lock;  /* rank 15 */
     struct rq_cond work;   /* there is work, or a stop */
@@ -82,10 +85,12 @@ struct rq_pool {
     uint64_t guard_calls;   /* listener calls at the last guard */
 };
 
-rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *options, rmq_error **err);
+rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *options,
+                        rmq_error **err);
 void rq_pool_destroy(struct rq_pool *pool); /* after join */
 
-/* Offers a pull's messages, with one reference of the caller's. Returns whether there was no work before (a taker's notice is due). */
+/* Offers a pull's messages, with one reference of the caller's. Returns whether there was no
+ * work before (a taker's notice is due). */
 bool rq_pool_submit(struct rq_pool *pool, struct rq_pulled *pulled);
 
 /* Offers one message once more, as when its send-back failed. Errors: RMQ_ERR_NOMEM. */
@@ -94,30 +99,36 @@ rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, 
 /* Takes a run back: no further message of it is handed out. */
 void rq_pool_withdraw(struct rq_pool *pool, struct rq_pulled *pulled);
 
-/* Called some ms after a submit: wakes more workers when those awake do not get on. Returns whether it wants to be called again. */
+/* Called some ms after a submit: wakes more workers when those awake do not get on. Returns
+ * whether it wants to be called again. */
 bool rq_pool_guard(struct rq_pool *pool);
 
-/* Messages that have been in the same hands for timeout_ms. fn runs with the pool's lock held. I/O thread. */
+/* Messages that have been in the same hands for timeout_ms. fn runs with the pool's lock held.
+ * I/O thread. */
 void rq_pool_each_stuck(struct rq_pool *pool, int64_t now_ms, int64_t timeout_ms,
-                        void (*fn)(void *user, struct rq_pulled *pulled, uint32_t from, uint32_t to),
+                        void (*fn)(void *user, struct rq_pulled *pulled, uint32_t from,
+                                   uint32_t to),
                         void *user);
 
-/* No listener call and no take begins after this. quiet is called once nobody has anything in hands; maybe within this call. */
+/* No listener call and no take begins after this. quiet is called once nobody has anything in
+ * hands; maybe within this call. */
 void rq_pool_stop(struct rq_pool *pool);
 int32_t rq_pool_in_hands(struct rq_pool *pool);
 
 /* Whether the caller is inside a listener of this pool. */
 bool rq_pool_in(struct rq_pool *pool);
 
-/* After a stop: waits until all are back, or, inside a listener, until all others are back or only wait like this one. false: the deadline
- * passed. */
+/* After a stop: waits until all are back, or, inside a listener, until all others are back or
+ * only wait like this one. false: the deadline passed. */
 bool rq_pool_wait_others(struct rq_pool *pool, int64_t deadline_ms);
 void rq_pool_join(struct rq_pool *pool); /* not in a listener; waits for listeners that still run */
 
 /* ---- for takers ---- */
 
-/* Takes messages of one run; more tells whether there is more work. RMQ_ERR_TIMEOUT, RMQ_ERR_CLOSED. */
-rmq_status rq_pool_take(struct rq_pool *pool, int64_t deadline_ms, struct rq_batch_node *batch, bool *more);
+/* Takes messages of one run; more tells whether there is more work. RMQ_ERR_TIMEOUT,
+ * RMQ_ERR_CLOSED. */
+rmq_status rq_pool_take(struct rq_pool *pool, int64_t deadline_ms, struct rq_batch_node *batch,
+                        bool *more);
 
 /* The first to give a batch back gets true, reports its messages and then calls rq_pool_leave. */
 bool rq_pool_give_back(struct rq_pool *pool, struct rq_batch_node *batch);

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The list of work, who is woken for it, takers, and the pool's start and end. More workers are
+ * woken only when those awake do not get on (rq_pool_guard), so a fast listener costs one wake-up
+ * per burst. The I/O thread submits and withdraws, takers are any threads.
+ */
+#include "client/pool.h"
+
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "client/pool_priv.h"
+
+#define SHARE_NS    200000 /* work of this much for those awake wakes another worker */
+#define GUARD_CALLS 50     /* calls between two guards that one worker with a fast listener makes */
+
+static struct rq_pulled *pulled_of(struct rq_list *run_node)
+{
+    return RQ_CONTAINER_OF(run_node, struct rq_run, node)->pulled;
+}
+
+/* ---- the list of work ---- */
+
+bool rq_pool_unlink_locked(struct rq_run *run) RQ_REQUIRES(lock)
+{
+    if (rq_list_empty(&run->node)) {
+        return false;
+    }
+    rq_list_remove(&run->node);
+    return true;
+}
+
+static bool has_work_locked(const struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    return !rq_list_empty(&pool->ready) || !rq_list_empty(&pool->again);
+}
+
+/* The descriptor of takers is readable while a take would return at once. */
+static void update_fd_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    bool readable = has_work_locked(pool) || rq_pool_is_stopping(pool);
+    if (pool->fd < 0 || readable == pool->readable) {
+        return;
+    }
+    uint64_t value = 1;
+    ssize_t n =
+        readable ? write(pool->fd, &value, sizeof value) : read(pool->fd, &value, sizeof value);
+    if (n == (ssize_t)sizeof value) {
+        pool->readable = readable;
+    }
+}
+
+static bool start_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    if (pool->started >= pool->options.threads) {
+        return false;
+    }
+    struct rq_worker *worker = &pool->workers[pool->started];
+    char name[16];
+    snprintf(name, sizeof name, "rmq-consume-%u", (unsigned)pool->started % 1000U);
+    rmq_status st = rq_thread_start(&worker->thread, name, rq_pool_work, worker);
+    if (st != RMQ_OK) {
+        RQ_LOG(WARN, "a consumer's worker could not be started", "running=%d wanted=%d",
+               (int)pool->started, (int)pool->options.threads);
+        return false;
+    }
+    pool->started++;
+    return true;
+}
+
+static int64_t awake_locked(const struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    return pool->started - pool->idle + pool->waking;
+}
+
+/* Makes sure that `wanted` more workers come for work. */
+static void wake_locked(struct rq_pool *pool, int64_t wanted) RQ_REQUIRES(lock)
+{
+    for (int64_t i = 0; i < wanted; i++) {
+        if (pool->waking < pool->idle) {
+            pool->waking++;
+            rq_cond_signal(&pool->work);
+        } else if (!start_worker_locked(pool)) {
+            return;
+        }
+    }
+}
+
+static int64_t backlog_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    int64_t count = 0;
+    for (struct rq_list *node = pool->again.next; node != &pool->again; node = node->next) {
+        count++;
+    }
+    for (struct rq_list *node = pool->ready.next; node != &pool->ready; node = node->next) {
+        struct rq_run *run = RQ_CONTAINER_OF(node, struct rq_run, node);
+        uint32_t next = atomic_load_explicit(&run->next, memory_order_relaxed);
+        count += next < run->end ? run->end - next : 0;
+    }
+    return count;
+}
+
+/* Workers that should come for new work beyond those that are at work already. */
+static int64_t wanted_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lock)
+{
+    int64_t ns = atomic_load_explicit(&pool->listener_ns, memory_order_relaxed);
+    int64_t awake = awake_locked(pool);
+    int64_t useful = ns <= 0 ? 1 : messages * ns / SHARE_NS + 1;
+    if (useful > messages) {
+        useful = messages;
+    }
+    return useful > awake ? useful - awake : 0;
+}
+
+static void offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lock)
+{
+    if (pool->options.listener) {
+        wake_locked(pool, wanted_locked(pool, messages));
+        return;
+    }
+    update_fd_locked(pool);
+    if (pool->takers > 0) {
+        rq_cond_signal(&pool->work);
+    }
+}
+
+bool rq_pool_submit(struct rq_pool *pool, struct rq_pulled *pulled)
+{
+    rq_mutex_lock(&pool->lock);
+    bool stopped = rq_pool_is_stopping(pool);
+    bool first = !stopped && !has_work_locked(pool);
+    if (!stopped) {
+        rq_list_add_tail(&pool->ready, &pulled->run.node);
+        offer_locked(pool, pulled->count);
+    }
+    rq_mutex_unlock(&pool->lock);
+    if (stopped) {
+        rq_pulled_release(pulled);
+    }
+    return first;
+}
+
+rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index)
+{
+    struct rq_again *again = rq_alloc(sizeof *again);
+    if (!again) {
+        return RMQ_ERR_NOMEM;
+    }
+    *again = (struct rq_again){.pulled = pulled, .index = index};
+    rq_pulled_retain(pulled);
+    rq_mutex_lock(&pool->lock);
+    rq_list_add_tail(&pool->again, &again->node);
+    offer_locked(pool, 1);
+    rq_mutex_unlock(&pool->lock);
+    return RMQ_OK;
+}
+
+void rq_pool_withdraw(struct rq_pool *pool, struct rq_pulled *pulled)
+{
+    rq_mutex_lock(&pool->lock);
+    atomic_store_explicit(&pulled->run.next, pulled->run.end, memory_order_relaxed);
+    bool listed = rq_pool_unlink_locked(&pulled->run);
+    update_fd_locked(pool);
+    rq_mutex_unlock(&pool->lock);
+    if (listed) {
+        rq_pulled_release(pulled);
+    }
+}
+
+struct rq_again *rq_pool_pop_again_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    struct rq_list *node = rq_list_pop(&pool->again);
+    return node ? RQ_CONTAINER_OF(node, struct rq_again, node) : NULL;
+}
+
+struct rq_run *rq_pool_next_run_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    while (!rq_list_empty(&pool->ready)) {
+        struct rq_run *run = RQ_CONTAINER_OF(pool->ready.next, struct rq_run, node);
+        rq_list_remove(&run->node);
+        if (!rq_run_is_exhausted(run)) {
+            rq_list_add_tail(&pool->ready, &run->node);
+            rq_pulled_retain(run->pulled);
+            return run;
+        }
+        rq_pulled_release(run->pulled); /* those at work on it hold their own */
+    }
+    return NULL;
+}
+
+bool rq_pool_leave_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    pool->in_hands--;
+    if (!rq_pool_is_stopping(pool)) {
+        return false;
+    }
+    rq_cond_broadcast(&pool->change);
+    return pool->in_hands == 0;
+}
+
+/* ---- the I/O thread's looks ---- */
+
+bool rq_pool_guard(struct rq_pool *pool)
+{
+    if (!pool->options.listener) {
+        return false;
+    }
+    rq_mutex_lock(&pool->lock);
+    uint64_t calls = 0;
+    for (int32_t i = 0; i < pool->started; i++) {
+        calls += atomic_load_explicit(&pool->workers[i].calls, memory_order_relaxed);
+    }
+    int64_t backlog = rq_pool_is_stopping(pool) ? 0 : backlog_locked(pool);
+    int64_t awake = awake_locked(pool);
+    bool stalled = calls - pool->guard_calls < (uint64_t)(awake * GUARD_CALLS);
+    pool->guard_calls = calls;
+    if (backlog > 0 && (stalled || awake == 0)) {
+        wake_locked(pool, backlog);
+    }
+    bool again = backlog > 0 && awake_locked(pool) < pool->options.threads;
+    rq_mutex_unlock(&pool->lock);
+    return again;
+}
+
+static void look_at_worker(struct rq_worker *worker, int64_t now_ms, int64_t timeout_ms,
+                           void (*fn)(void *user, struct rq_pulled *pulled, uint32_t from,
+                                      uint32_t to),
+                           void *user)
+{
+    uint64_t calls = atomic_load_explicit(&worker->calls, memory_order_relaxed);
+    if (calls != worker->seen_calls || !worker->pulled) {
+        worker->seen_calls = calls;
+        worker->seen_ms = now_ms;
+    } else if (now_ms - worker->seen_ms >= timeout_ms) {
+        uint32_t at = atomic_load_explicit(&worker->at, memory_order_relaxed);
+        uint32_t count = atomic_load_explicit(&worker->count, memory_order_relaxed);
+        fn(user, worker->pulled, at, at + count);
+    }
+}
+
+void rq_pool_each_stuck(struct rq_pool *pool, int64_t now_ms, int64_t timeout_ms,
+                        void (*fn)(void *user, struct rq_pulled *pulled, uint32_t from,
+                                   uint32_t to),
+                        void *user)
+{
+    rq_mutex_lock(&pool->lock);
+    for (int32_t i = 0; i < pool->started; i++) {
+        look_at_worker(&pool->workers[i], now_ms, timeout_ms, fn, user);
+    }
+    for (struct rq_list *node = pool->batches.next; node != &pool->batches; node = node->next) {
+        struct rq_batch_node *batch = RQ_CONTAINER_OF(node, struct rq_batch_node, node);
+        if (now_ms - batch->taken_ms >= timeout_ms) {
+            fn(user, batch->pulled, batch->from, batch->from + batch->count);
+        }
+    }
+    rq_mutex_unlock(&pool->lock);
+}
+
+/* ---- takers ---- */
+
+static void take_locked(struct rq_pool *pool, struct rq_batch_node *batch) RQ_REQUIRES(lock)
+{
+    struct rq_again *again = rq_pool_pop_again_locked(pool);
+    if (again) {
+        *batch = (struct rq_batch_node){.pulled = again->pulled, .from = again->index, .count = 1};
+        rq_free(again);
+        return;
+    }
+    /* Claims are made under the lock here, so a run that is not exhausted has something left. */
+    struct rq_run *run = rq_pool_next_run_locked(pool);
+    if (run) {
+        batch->pulled = run->pulled;
+        batch->from = rq_run_claim(run, (uint32_t)pool->options.batch_max, &batch->count);
+        rq_list_remove(&run->node);
+        if (rq_run_is_exhausted(run)) {
+            rq_pulled_release(run->pulled);
+        } else {
+            rq_list_add_head(&pool->ready, &run->node);
+        }
+    }
+}
+
+rmq_status rq_pool_take(struct rq_pool *pool, int64_t deadline_ms, struct rq_batch_node *batch,
+                        bool *more)
+{
+    rmq_status st = RMQ_OK;
+    batch->pulled = NULL;
+    rq_mutex_lock(&pool->lock);
+    while (st == RMQ_OK && !batch->pulled) {
+        if (rq_pool_is_stopping(pool)) {
+            st = RMQ_ERR_CLOSED;
+        } else if (has_work_locked(pool)) {
+            take_locked(pool, batch);
+        } else {
+            pool->takers++;
+            bool in_time = rq_cond_wait_until(&pool->work, &pool->lock, deadline_ms);
+            pool->takers--;
+            bool late = !in_time && !has_work_locked(pool) && !rq_pool_is_stopping(pool);
+            st = late ? RMQ_ERR_TIMEOUT : RMQ_OK;
+        }
+    }
+    if (batch->pulled) {
+        batch->taken_ms = rq_mono_ms();
+        rq_list_add_tail(&pool->batches, &batch->node);
+        pool->in_hands++;
+        if (has_work_locked(pool) && pool->takers > 0) {
+            rq_cond_signal(&pool->work);
+        }
+    }
+    *more = has_work_locked(pool);
+    update_fd_locked(pool);
+    rq_mutex_unlock(&pool->lock);
+    return st;
+}
+
+bool rq_pool_give_back(struct rq_pool *pool, struct rq_batch_node *batch)
+{
+    rq_mutex_lock(&pool->lock);
+    bool mine = !rq_list_empty(&batch->node);
+    rq_list_remove(&batch->node);
+    rq_mutex_unlock(&pool->lock);
+    return mine;
+}
+
+void rq_pool_leave(struct rq_pool *pool)
+{
+    rq_mutex_lock(&pool->lock);
+    bool last = rq_pool_leave_locked(pool);
+    rq_mutex_unlock(&pool->lock);
+    if (last) {
+        pool->options.ops->quiet(pool);
+    }
+}
+
+/* ---- start and end ---- */
+
+rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *options,
+                        rmq_error **err)
+{
+    *pool = (struct rq_pool){.options = *options, .fd = -1};
+    atomic_init(&pool->stopping, false);
+    atomic_init(&pool->listener_ns, -1);
+    rq_list_init(&pool->ready);
+    rq_list_init(&pool->again);
+    rq_list_init(&pool->batches);
+    rq_mutex_init(&pool->lock);
+    rq_cond_init(&pool->work);
+    rq_cond_init(&pool->change);
+    if (!options->listener) {
+        pool->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        return pool->fd >= 0 ? RMQ_OK
+                             : rq_error_set(err, RMQ_ERR_IO, "descriptor for polling: no eventfd");
+    }
+    size_t threads = (size_t)options->threads;
+    size_t views = (size_t)options->batch_max;
+    pool->workers = rq_calloc(threads, sizeof *pool->workers);
+    const rmq_message_view **room = rq_calloc(threads * views, sizeof *room);
+    if (!pool->workers || !room) {
+        rq_free(pool->workers);
+        rq_free(room);
+        pool->workers = NULL;
+        return rq_error_set(err, RMQ_ERR_NOMEM, "%zu workers", threads);
+    }
+    for (size_t i = 0; i < threads; i++) {
+        pool->workers[i].pool = pool;
+        pool->workers[i].views = room + i * views;
+    }
+    return RMQ_OK;
+}
+
+static void drop_work(struct rq_pool *pool)
+{
+    for (struct rq_again *again = rq_pool_pop_again_locked(pool); again;
+         again = rq_pool_pop_again_locked(pool)) {
+        rq_pulled_release(again->pulled);
+        rq_free(again);
+    }
+    for (struct rq_list *node = rq_list_pop(&pool->ready); node; node = rq_list_pop(&pool->ready)) {
+        rq_pulled_release(pulled_of(node));
+    }
+}
+
+void rq_pool_destroy(struct rq_pool *pool)
+{
+    drop_work(pool);
+    if (pool->workers) {
+        rq_free(pool->workers[0].views);
+    }
+    rq_free(pool->workers);
+    if (pool->fd >= 0) {
+        close(pool->fd);
+    }
+    rq_cond_destroy(&pool->work);
+    rq_cond_destroy(&pool->change);
+    rq_mutex_destroy(&pool->lock);
+}
+
+void rq_pool_stop(struct rq_pool *pool)
+{
+    rq_mutex_lock(&pool->lock);
+    bool first = !rq_pool_is_stopping(pool);
+    atomic_store_explicit(&pool->stopping, true, memory_order_release);
+    bool quiet = first && pool->in_hands == 0;
+    update_fd_locked(pool);
+    rq_cond_broadcast(&pool->work);
+    rq_cond_broadcast(&pool->change);
+    rq_mutex_unlock(&pool->lock);
+    if (quiet) {
+        pool->options.ops->quiet(pool);
+    }
+}
+
+int32_t rq_pool_in_hands(struct rq_pool *pool)
+{
+    rq_mutex_lock(&pool->lock);
+    int32_t count = pool->in_hands;
+    rq_mutex_unlock(&pool->lock);
+    return count;
+}
+
+static struct rq_worker *own_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    for (int32_t i = 0; i < pool->started; i++) {
+        if (rq_thread_is_self(&pool->workers[i].thread)) {
+            return &pool->workers[i];
+        }
+    }
+    return NULL;
+}
+
+bool rq_pool_in(struct rq_pool *pool)
+{
+    rq_mutex_lock(&pool->lock);
+    bool in = own_worker_locked(pool) != NULL;
+    rq_mutex_unlock(&pool->lock);
+    return in;
+}
+
+bool rq_pool_wait_others(struct rq_pool *pool, int64_t deadline_ms)
+{
+    rq_mutex_lock(&pool->lock);
+    struct rq_worker *self = own_worker_locked(pool);
+    if (self && !self->leaving) {
+        self->leaving = true;
+        pool->leaving++;
+        rq_cond_broadcast(&pool->change);
+    }
+    bool in_time = true;
+    while (in_time && pool->in_hands > pool->leaving) {
+        in_time = rq_cond_wait_until(&pool->change, &pool->lock, deadline_ms);
+    }
+    bool alone = pool->in_hands <= pool->leaving;
+    rq_mutex_unlock(&pool->lock);
+    return alone;
+}
+
+void rq_pool_join(struct rq_pool *pool)
+{
+    for (int32_t i = 0; i < pool->options.threads && pool->workers; i++) {
+        rq_thread_join(&pool->workers[i].thread);
+    }
+}

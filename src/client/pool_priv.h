@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The inside of a pool, shared by pool.c (the list of work, takers, start and end) and
+ * consume_concurrent.c (workers).
+ */
+#ifndef RQ_CLIENT_POOL_PRIV_H
+#define RQ_CLIENT_POOL_PRIV_H
+
+#include "client/pool.h"
+
+/* One message offered once more. */
+struct rq_again {
+    struct rq_list node;
+    struct rq_pulled *pulled; /* referenced */
+    uint32_t index;
+};
+
+struct rq_worker {
+    struct rq_pool *pool;
+    struct rq_thread thread;        /* guarded by pool->lock until joined */
+    const rmq_message_view **views; /* owned by the worker: room for batch_max */
+
+    struct rq_pulled *pulled; /* guarded by pool->lock: in hands */
+    bool leaving;             /* guarded by pool->lock: its listener waits in shutdown */
+
+    /* atomic: relaxed, written by the worker, read by the I/O thread's guard and search for
+     * stuck messages */
+    _Atomic uint64_t calls;
+    atomic_uint at;
+    atomic_uint count;
+
+    /* owned by the I/O thread */
+    uint64_t seen_calls;
+    int64_t seen_ms;
+};
+
+/* What a worker's thread runs. consume_concurrent.c. */
+void rq_pool_work(void *arg);
+
+/* pool.c */
+struct rq_again *rq_pool_pop_again_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
+/* The next run, which goes behind the others, so that the next worker takes another one. The
+ * caller gets a reference. */
+struct rq_run *rq_pool_next_run_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
+/* Takes a run off the list; true when it was there: the list's reference is the caller's then. */
+bool rq_pool_unlink_locked(struct rq_run *run) RQ_REQUIRES(lock);
+/* Somebody's hands are empty again; true for the last one after a stop, who tells quiet. */
+bool rq_pool_leave_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
+
+static inline bool rq_pool_is_stopping(struct rq_pool *pool)
+{
+    return atomic_load_explicit(&pool->stopping, memory_order_acquire);
+}
+
+/* Claims up to most messages of a run; *count is 0 when none is left. */
+static inline uint32_t rq_run_claim(struct rq_run *run, uint32_t most, uint32_t *count)
+{
+    uint32_t at = atomic_fetch_add_explicit(&run->next, most, memory_order_relaxed);
+    uint32_t left = at < run->end ? run->end - at : 0;
+    *count = left < most ? left : most;
+    return at;
+}
+
+static inline bool rq_run_is_exhausted(struct rq_run *run)
+{
+    return atomic_load_explicit(&run->next, memory_order_relaxed) >= run->end;
+}
+
+#endif
