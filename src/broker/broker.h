@@ -175,6 +175,8 @@ void rq_process_all_offsets(const struct rq_request *request);
 void rq_process_all_delay_offsets(const struct rq_request *request);
 void rq_process_reset_offset(const struct rq_request *request);
 void rq_process_clone_offset(const struct rq_request *request);
+void rq_process_running_info(const struct rq_request *request);
+void rq_process_consume_directly(const struct rq_request *request);
 void rq_process_clean(const struct rq_request *request); /* 306, 316, 329 */
 
 #endif

@@ -53,6 +53,8 @@ static const struct {
     {RQ_REQ_GET_ALL_DELAY_OFFSET, rq_process_all_delay_offsets},
     {RQ_REQ_INVOKE_BROKER_TO_RESET_OFFSET, rq_process_reset_offset},
     {RQ_REQ_CLONE_GROUP_OFFSET, rq_process_clone_offset},
+    {RQ_REQ_GET_CONSUMER_RUNNING_INFO, rq_process_running_info},
+    {RQ_REQ_CONSUME_MESSAGE_DIRECTLY, rq_process_consume_directly},
     {RQ_REQ_CLEAN_EXPIRED_CONSUMEQUEUE, rq_process_clean},
     {RQ_REQ_CLEAN_UNUSED_TOPIC, rq_process_clean},
     {RQ_REQ_DELETE_EXPIRED_COMMITLOG, rq_process_clean},

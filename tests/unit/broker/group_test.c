@@ -96,6 +96,45 @@ START_TEST(a_silent_client_is_forgotten)
 }
 END_TEST
 
+START_TEST(a_question_to_a_consumer_is_passed_on_and_its_answer_back)
+{
+    struct raw *consumer = raw_open(rmq_broker_addr(broker));
+    struct raw_answer asked;
+    struct rq_msg msg;
+    raw_heartbeat(consumer, "c", "G", "T", "*", 1);
+    const struct raw_answer *sent = raw_produce(raw, "T", 0, NULL, "taste this");
+    char id[64];
+    struct rq_slice given = rq_header_ext(&sent->header, "msgId");
+    snprintf(id, sizeof id, "%.*s", (int)given.n, given.p);
+    struct rq_hdr_consume_directly header = {.consumer_group = rq_slice_str("G"),
+                                             .client_id = rq_slice_str("c"),
+                                             .msg_id = rq_slice_str(id)};
+    int32_t opaque = raw_send(raw, RQ_REQ_CONSUME_MESSAGE_DIRECTLY, 0, &rq_tab_consume_directly, &header,
+                              rq_slice(NULL, 0));
+    ck_assert(raw_next(consumer, &asked, RAW_WAIT_MS));
+    ck_assert_int_eq(asked.header.code, RQ_REQ_CONSUME_MESSAGE_DIRECTLY);
+    ck_assert(rq_slice_eq_str(rq_header_ext(&asked.header, "brokerName"), "broker-a"));
+    ck_assert_uint_eq(raw_messages(&asked, &msg, 1), 1);
+    ck_assert(rq_slice_eq_str(msg.body, "taste this"));
+    raw_reply(consumer, asked.header.opaque, RQ_RESP_SUCCESS, rq_slice_str("{\"consumeResult\":\"CR_SUCCESS\"}"));
+    ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
+    ck_assert_int_eq(raw->answer.header.opaque, opaque);
+    ck_assert(raw_has(&raw->answer, "CR_SUCCESS"));
+
+    struct rq_hdr_running_info info = {.consumer_group = rq_slice_str("G"), .client_id = rq_slice_str("c")};
+    raw_send(raw, RQ_REQ_GET_CONSUMER_RUNNING_INFO, 0, &rq_tab_running_info, &info, rq_slice(NULL, 0));
+    ck_assert(raw_next(consumer, &asked, RAW_WAIT_MS));
+    raw_close(consumer); /* it goes instead of answering */
+    ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
+    ck_assert_int_eq(raw->answer.header.code, RQ_RESP_SYSTEM_ERROR);
+    ck_eventually(ids("G")->header.code == RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_GET_CONSUMER_RUNNING_INFO, &rq_tab_running_info, &info,
+                              rq_slice(NULL, 0))
+                         ->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
+}
+END_TEST
+
 /* ---- offsets ---- */
 
 static struct raw_answer *query(const char *topic, int32_t queue_id, int zero_if_not_found)
@@ -329,6 +368,7 @@ Suite *group_suite(void)
     tcase_add_test(tc, a_repeated_heartbeat_gives_no_notice_but_a_new_topic_does);
     tcase_add_test(tc, an_unregistered_member_is_gone_at_once);
     tcase_add_test(tc, a_silent_client_is_forgotten);
+    tcase_add_test(tc, a_question_to_a_consumer_is_passed_on_and_its_answer_back);
     tcase_add_test(tc, a_group_without_offset_starts_a_young_queue_at_zero);
     tcase_add_test(tc, a_committed_offset_is_answered_also_a_lower_one);
     tcase_add_test(tc, the_ends_of_a_queue_and_offsets_by_time_are_answered);

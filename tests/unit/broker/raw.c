@@ -76,6 +76,19 @@ void raw_bytes(struct raw *raw, const void *p, size_t n)
     }
 }
 
+void raw_reply(struct raw *raw, int32_t opaque, int32_t code, struct rq_slice body)
+{
+    struct rq_buf out;
+    struct rq_frame_spec spec = rq_frame_request(raw->serialize, code, NULL, NULL);
+    spec.opaque = opaque;
+    spec.flag = RQ_FLAG_RESPONSE;
+    rq_buf_init(&out, 0);
+    ck_assert_int_eq(rq_frame_encode(&out, &spec, body.n, NULL), RMQ_OK);
+    rq_buf_add_slice(&out, body);
+    raw_bytes(raw, out.data, out.len);
+    rq_buf_free(&out);
+}
+
 int32_t raw_send(struct raw *raw, int32_t code, int32_t flag, const struct rq_fields *table,
                  const void *fields, struct rq_slice body)
 {

@@ -45,6 +45,9 @@ int32_t raw_send(struct raw *raw, int32_t code, int32_t flag, const struct rq_fi
                  const void *fields, struct rq_slice body);
 void raw_bytes(struct raw *raw, const void *p, size_t n);
 
+/* Answers a request of the peer. */
+void raw_reply(struct raw *raw, int32_t opaque, int32_t code, struct rq_slice body);
+
 /* Reads the next frame; false at the end of the stream or after timeout_ms. */
 bool raw_next(struct raw *raw, struct raw_answer *out, int64_t timeout_ms);
 
