@@ -60,7 +60,8 @@ struct rq_cursor {
 
 static inline struct rq_cursor rq_cursor(const void *p, size_t n)
 {
-    return (struct rq_cursor){.p = p, .end = (const char *)p + n, .bad = false};
+    const char *start = n ? p : ""; /* no arithmetic on NULL */
+    return (struct rq_cursor){.p = start, .end = start + n, .bad = false};
 }
 
 static inline size_t rq_cursor_left(const struct rq_cursor *c)

@@ -166,9 +166,12 @@ static rmq_status standardize(struct reader *r, struct rq_slice text, rmq_error 
 rmq_status rq_json_parse(struct rq_slice text, cJSON **out, rmq_error **err)
 {
     *out = NULL;
+    if (text.n == 0) {
+        return rq_error_set(err, RMQ_ERR_PROTOCOL, "JSON: empty text");
+    }
     struct reader r = {.p = text.p, .end = text.p + text.n};
     rq_buf_init(&r.out, JSON_MAX);
-    rmq_status st = text.n ? standardize(&r, text, err) : bad(&r, "empty text", 0, err);
+    rmq_status st = standardize(&r, text, err);
     if (st == RMQ_OK) {
         const char *stop = NULL;
         *out = cJSON_ParseWithOpts(r.out.data, &stop, true);
