@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The event queue: order, descriptor, waiting takers, events of a source that goes away. */
+#include <check.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "client/events.h"
+
+Suite *events_suite(void);
+
+static rmq_events *make(void)
+{
+    rmq_events *events = NULL;
+    ck_assert_int_eq(rmq_events_create(&events, NULL), RMQ_OK);
+    return events;
+}
+
+static void post(rmq_events *events, void *source, uint64_t token)
+{
+    struct rmq_event *event = rq_event_create(RMQ_EVENT_BATCH, source, NULL, NULL);
+    ck_assert_ptr_nonnull(event);
+    event->token = token;
+    rq_events_post(events, event);
+}
+
+static bool readable(const rmq_events *events)
+{
+    struct pollfd fd = {.fd = rmq_events_fd(events), .events = POLLIN};
+    return poll(&fd, 1, 0) == 1;
+}
+
+START_TEST(events_come_in_order_and_the_descriptor_tells_whether_there_are_any)
+{
+    rmq_events *events = make();
+    rmq_event *out[4];
+    ck_assert(!readable(events));
+    ck_assert_uint_eq(rmq_events_take(events, out, 4, 0), 0);
+    for (uint64_t i = 0; i < 6; i++) {
+        post(events, events, i);
+    }
+    ck_assert(readable(events));
+    ck_assert_uint_eq(rmq_events_take(events, out, 4, 0), 4);
+    for (uint64_t i = 0; i < 4; i++) {
+        ck_assert_uint_eq(rmq_event_token(out[i]), i);
+        rmq_event_destroy(out[i]);
+    }
+    ck_assert(readable(events));
+    ck_assert_uint_eq(rmq_events_take(events, out, 4, 0), 2);
+    ck_assert(!readable(events));
+    rmq_event_destroy(out[0]);
+    rmq_event_destroy(out[1]);
+    rmq_events_destroy(events);
+}
+END_TEST
+
+START_TEST(fields_of_an_event_are_borrowed_from_it)
+{
+    rmq_events *events = make();
+    rmq_error *error = NULL;
+    rmq_event *event = NULL;
+    rq_error_set(&error, RMQ_ERR_IO, "what happened");
+    rq_events_post(events, rq_event_create(RMQ_EVENT_ERROR, events, error, rq_strdup("words")));
+    ck_assert_uint_eq(rmq_events_take(events, &event, 1, 1000), 1);
+    ck_assert_int_eq(rmq_event_get_type(event), RMQ_EVENT_ERROR);
+    ck_assert_str_eq(rmq_event_text(event), "words");
+    ck_assert_str_eq(rmq_error_message(rmq_event_error(event)), "what happened");
+    ck_assert_ptr_eq(rmq_event_source(event), events);
+    ck_assert_ptr_null(rmq_event_send_result(event));
+    rmq_event_destroy(event);
+    ck_assert_str_eq(rmq_event_text(NULL), "");
+    ck_assert_int_eq(rmq_event_get_type(NULL), RMQ_EVENT_NONE);
+    rmq_event_destroy(NULL);
+    rmq_events_destroy(events);
+    rmq_events_destroy(NULL);
+}
+END_TEST
+
+START_TEST(events_of_a_source_can_be_forgotten)
+{
+    rmq_events *events = make();
+    int a, b;
+    rmq_event *out[4];
+    post(events, &a, 1);
+    post(events, &b, 2);
+    post(events, &a, 3);
+    rq_events_forget(events, &a);
+    ck_assert_uint_eq(rmq_events_take(events, out, 4, 0), 1);
+    ck_assert_uint_eq(rmq_event_token(out[0]), 2);
+    rmq_event_destroy(out[0]);
+    post(events, &a, 4);
+    rq_events_forget(events, &a);
+    ck_assert(!readable(events));
+    post(events, &a, 5);
+    rmq_events_destroy(events);
+}
+END_TEST
+
+#define POSTS 20000
+
+static void *post_many(void *arg)
+{
+    for (uint64_t i = 0; i < POSTS; i++) {
+        post(arg, arg, i);
+    }
+    return NULL;
+}
+
+struct taker {
+    rmq_events *events;
+    atomic_int *taken;
+};
+
+static void *take_many(void *arg)
+{
+    struct taker *taker = arg;
+    rmq_event *out[16];
+    while (atomic_load(taker->taken) < 2 * POSTS) {
+        size_t n = rmq_events_take(taker->events, out, 16, 50);
+        for (size_t i = 0; i < n; i++) {
+            rmq_event_destroy(out[i]);
+        }
+        atomic_fetch_add(taker->taken, (int)n);
+    }
+    return NULL;
+}
+
+START_TEST(many_posters_and_takers_lose_nothing)
+{
+    rmq_events *events = make();
+    atomic_int taken = 0;
+    struct taker taker = {events, &taken};
+    pthread_t threads[4];
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, take_many, &taker), 0);
+        ck_assert_int_eq(pthread_create(&threads[i + 2], NULL, post_many, events), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    ck_assert_int_eq(atomic_load(&taken), 2 * POSTS);
+    ck_assert(!readable(events));
+    rmq_events_destroy(events);
+}
+END_TEST
+
+Suite *events_suite(void)
+{
+    Suite *suite = suite_create("events");
+    TCase *cases = tcase_create("events");
+    tcase_set_timeout(cases, 30);
+    tcase_add_test(cases, events_come_in_order_and_the_descriptor_tells_whether_there_are_any);
+    tcase_add_test(cases, fields_of_an_event_are_borrowed_from_it);
+    tcase_add_test(cases, events_of_a_source_can_be_forgotten);
+    tcase_add_test(cases, many_posters_and_takers_lose_nothing);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
