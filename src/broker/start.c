@@ -21,6 +21,8 @@
 
 #define REGISTER_WAIT_MS 6000
 #define PATH_ROOM        4096
+#define TEMPORARY_SLOTS   "65536"
+#define TEMPORARY_ENTRIES "262144"
 
 static rmq_status no_memory(rmq_error **err)
 {
@@ -85,6 +87,21 @@ static rmq_status make_more_properties(struct rmq_broker *broker, rmq_error **er
     return broker->more_properties ? RMQ_OK : no_memory(err);
 }
 
+/* Nobody else will read a temporary store, so its index need not have the size that the Java broker expects (420 MB, which is slow to make and
+ * to remove). Sizes that somebody chose stay. */
+static rmq_status shrink_index(struct rmq_broker *broker, rmq_error **err)
+{
+    struct rq_store_options *options = &broker->settings.store;
+    struct rq_store_options defaults;
+    rq_table_defaults(&rq_store_table, &defaults);
+    if (options->max_hash_slot_num != defaults.max_hash_slot_num ||
+        options->max_index_num != defaults.max_index_num) {
+        return RMQ_OK;
+    }
+    rmq_status st = rq_table_set(&rq_store_table, options, "maxHashSlotNum", TEMPORARY_SLOTS, err);
+    return st ? st : rq_table_set(&rq_store_table, options, "maxIndexNum", TEMPORARY_ENTRIES, err);
+}
+
 static rmq_status choose_store(struct rmq_broker *broker, rmq_error **err)
 {
     const char *given = broker->settings.store.store_path_root_dir;
@@ -104,7 +121,8 @@ static rmq_status choose_store(struct rmq_broker *broker, rmq_error **err)
         (void)rmdir(text);
         return no_memory(err);
     }
-    return rq_table_set(&rq_store_table, &broker->settings.store, "storePathRootDir", text, err);
+    rmq_status st = shrink_index(broker, err);
+    return st ? st : rq_table_set(&rq_store_table, &broker->settings.store, "storePathRootDir", text, err);
 }
 
 static rmq_status open_store(struct rmq_broker *broker, rmq_error **err)

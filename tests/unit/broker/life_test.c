@@ -4,12 +4,15 @@
 #include "unit/broker/raw.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <rmq/log.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "base/sys.h"
 #include "base/time.h"
@@ -220,6 +223,80 @@ START_TEST(a_start_without_enough_memory_fails_cleanly)
 }
 END_TEST
 
+/* Appends a request's bytes. */
+static void add_request(struct rq_buf *out, int32_t code, const struct rq_fields *table,
+                        const void *fields, struct rq_slice body)
+{
+    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, code, table, fields);
+    ck_assert_int_eq(rq_frame_encode(out, &spec, body.n, NULL), RMQ_OK);
+    rq_buf_add_slice(out, body);
+}
+
+/* Reads until so many frames are there, the peer closes, or nothing comes; allocates nothing. */
+static void read_answers(int fd, int frames)
+{
+    static unsigned char bytes[1 << 20];
+    size_t n = 0;
+    for (size_t at = 0; frames > 0;) {
+        struct pollfd pfd = {.fd = fd, .events = POLLIN};
+        ssize_t got = poll(&pfd, 1, 300) > 0 ? recv(fd, bytes + n, sizeof bytes - n, 0) : 0;
+        if (got <= 0) {
+            return;
+        }
+        n += (size_t)got;
+        while (n - at >= 4 && n - at >= 4 + rq_load_be32(bytes + at)) {
+            at += 4 + rq_load_be32(bytes + at);
+            frames--;
+        }
+    }
+}
+
+START_TEST(requests_without_enough_memory_harm_their_connection_at_most)
+{
+    static const char heartbeat[] =
+        "{\"clientID\":\"c\",\"consumerDataSet\":[{\"groupName\":\"G\",\"subscriptionDataSet\":[{"
+        "\"topic\":\"T\",\"subString\":\"A\",\"tagsSet\":[\"A\"],\"codeSet\":[65],\"subVersion\":1}]}],"
+        "\"producerDataSet\":[{\"groupName\":\"P\"}]}";
+    struct rq_buf bytes;
+    struct rq_hdr_send send_header = raw_send_header("T", 0, rq_slice_str("TAGS\001A\002DELAY\0011\002"));
+    struct rq_hdr_send now_header = raw_send_header("T", 0, rq_slice_str("TAGS\001A\002"));
+    struct rq_hdr_pull pull = {.consumer_group = rq_slice_str("G"),
+                               .topic = rq_slice_str("T"),
+                               .max_msg_nums = 32,
+                               .sys_flag = RQ_PULL_SUBSCRIPTION,
+                               .subscription = rq_slice_str("A || B")};
+    struct rq_hdr_update_consumer_offset commit = {
+        .consumer_group = rq_slice_str("G"), .topic = rq_slice_str("T"), .commit_offset = 1};
+    rmq_broker *broker = start_broker(NULL);
+    struct raw *good = raw_open(rmq_broker_addr(broker));
+    raw_produce(good, "T", 0, "A", "x");
+    rmq_log_set(RMQ_LOG_OFF, NULL, NULL);
+    rq_buf_init(&bytes, 0);
+    add_request(&bytes, RQ_REQ_HEART_BEAT, NULL, NULL, rq_slice_str(heartbeat));
+    add_request(&bytes, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &now_header, rq_slice_str("now"));
+    add_request(&bytes, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &send_header, rq_slice_str("later"));
+    add_request(&bytes, RQ_REQ_PULL_MESSAGE, &rq_tab_pull, &pull, rq_slice(NULL, 0));
+    add_request(&bytes, RQ_REQ_UPDATE_CONSUMER_OFFSET, &rq_tab_update_consumer_offset, &commit,
+                rq_slice(NULL, 0));
+    for (size_t n = 1;; n++) {
+        struct raw *raw = raw_open(rmq_broker_addr(broker));
+        size_t made = rq_mem_fail_at(n);
+        raw_bytes(raw, bytes.data, bytes.len);
+        read_answers(raw->fd, 6); /* five answers and a notice of change */
+        bool reached = rq_mem_fail_at(0) - made >= n;
+        raw_close(raw);
+        if (!reached) {
+            break;
+        }
+    }
+    ck_assert_int_eq(raw_produce(good, "T", 0, "A", "x")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_pull_now(good, "G", "T", 0, 0, "*")->header.code, RQ_RESP_SUCCESS);
+    raw_close(good);
+    rq_buf_free(&bytes);
+    rmq_broker_stop(broker);
+}
+END_TEST
+
 static void feed(const char *addr, const void *p, size_t n)
 {
     struct raw *raw = raw_open(addr);
@@ -392,6 +469,7 @@ Suite *life_suite(void)
     tcase_add_test(tc, a_name_server_that_comes_back_is_told_at_once);
     tcase_add_test(tc, with_synchronous_flush_a_send_is_answered_and_seen_when_it_is_on_disk);
     tcase_add_test(tc, a_start_without_enough_memory_fails_cleanly);
+    tcase_add_test(tc, requests_without_enough_memory_harm_their_connection_at_most);
     tcase_add_test(tc, bad_bytes_close_their_connection_and_no_other);
     tcase_add_test(tc, every_code_bears_a_request_without_fields_and_with_nonsense);
     tcase_add_test(tc, faults_act_as_often_as_asked_and_then_no_more);
