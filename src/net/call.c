@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The table of calls of a connection. The opaque is chosen so that its low bits are a free slot: finding the call of an answer is one look. One
- * sweep timer serves all deadlines: set for the earliest, it scans the table; blocking callers keep their own deadline and need none.
- * Whoever takes a call out of the table, under its lock, completes it. Counterpart: NettyRemotingAbstract's responseTable.
+ * The table of calls of a connection. The opaque is chosen so that its low bits are a free slot:
+ * finding the call of an answer is one look. One sweep timer serves all deadlines: set for the
+ * earliest, it scans the table; blocking callers keep their own deadline and need none. Whoever
+ * takes a call out of the table, under its lock, completes it. Counterpart: NettyRemotingAbstract's
+ * responseTable.
  */
 #include "net/call.h"
 
@@ -107,7 +109,8 @@ void rq_call_complete(struct rq_call *call, rmq_status st, struct rq_in *in)
     call->done(call, st, in);
 }
 
-/* Our own call, perhaps completed (and its struct gone) already: looked for by opaque and address. */
+/* Our own call, perhaps completed (and its struct gone) already: looked for by opaque and
+ * address. */
 static bool withdraw(struct rq_conn *conn, const struct rq_call *call, int32_t opaque)
 {
     rq_mutex_lock(&conn->calls.lock);
@@ -190,7 +193,8 @@ rmq_status rq_call_enter(struct rq_conn *conn, struct rq_call *call, struct rq_o
         rq_out_destroy(out);
         return st;
     }
-    /* From here on the call may be completed at any moment, by the sweep or the end of the connection. */
+    /* From here on the call may be completed at any moment, by the sweep or the end of the
+     * connection. */
     out->is_call = true;
     out->opaque = opaque;
     rq_frame_patch_opaque(out->head.data, opaque);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Request and answer: a call waits in its connection's table under its opaque until the answer, its deadline, or the end of the connection.
- * The caller embeds struct rq_call; net allocates nothing per call. Exactly one of these happens to a started call: done is called once, or
- * rq_call_cancel took it back. Works in both directions (a broker calls its clients, too). Counterpart: ResponseFuture.
+ * Request and answer: a call waits in its connection's table under its opaque until the answer, its
+ * deadline, or the end of the connection. The caller embeds struct rq_call; net allocates nothing
+ * per call. Exactly one of these happens to a started call: done is called once, or rq_call_cancel
+ * took it back. Works in both directions (a broker calls its clients, too). Counterpart:
+ * ResponseFuture.
  */
 #ifndef RQ_NET_CALL_H
 #define RQ_NET_CALL_H
@@ -20,13 +22,15 @@
 struct rq_peer;
 
 struct rq_call {
-    /* Set by the caller. On the loop thread; answer is NULL unless status is RMQ_OK (then its code may be any) and valid during the
-     * call. status: RMQ_OK, RMQ_ERR_TIMEOUT, RMQ_ERR_DISCONNECTED, RMQ_ERR_CONNECT or RMQ_ERR_RESOLVE (peer.h), RMQ_ERR_CLOSED. The call is
-     * the caller's again when done is entered. */
+    /* Set by the caller. On the loop thread; answer is NULL unless status is RMQ_OK (then its
+     * code may be any) and valid during the call. status: RMQ_OK, RMQ_ERR_TIMEOUT,
+     * RMQ_ERR_DISCONNECTED, RMQ_ERR_CONNECT or RMQ_ERR_RESOLVE (peer.h), RMQ_ERR_CLOSED. The
+     * call is the caller's again when done is entered. */
     void (*done)(struct rq_call *call, rmq_status status, struct rq_in *answer);
     void *user;
 
-    /* Readable in done and after: whether the request may have reached the peer (written, or perhaps written). */
+    /* Readable in done and after: whether the request may have reached the peer (written, or
+     * perhaps written). */
     bool maybe_sent;
 
     /* Private. */
@@ -40,14 +44,16 @@ struct rq_call {
     void (*finished)(struct rq_call *call); /* before done, or when taken back; NULL = none */
 };
 
-/* Sends the request and waits in the background. Takes out in any case. RMQ_OK: done will be called. Any other: it will not; the status says why
- * (RMQ_ERR_DISCONNECTED, RMQ_ERR_BUSY, RMQ_ERR_NOMEM, RMQ_ERR_FORKED). done may run before this returns. deadline_ms is
- * monotonic (rq_deadline_ms), kept to about 10 ms. Any thread that holds a reference to conn. */
+/* Sends the request and waits in the background. Takes out in any case. RMQ_OK: done will be
+ * called. Any other: it will not; the status says why (RMQ_ERR_DISCONNECTED, RMQ_ERR_BUSY,
+ * RMQ_ERR_NOMEM, RMQ_ERR_FORKED). done may run before this returns. deadline_ms is monotonic
+ * (rq_deadline_ms), kept to about 10 ms. Any thread that holds a reference to conn. */
 rmq_status rq_call_start(struct rq_conn *conn, struct rq_call *call, struct rq_out *out,
                          int64_t deadline_ms);
 
-/* Takes a call back. true: done was not called and will not be. false: done has been called, or is being called now. On the loop thread, for a
- * call whose done has not been called; on another thread only by who holds a reference to the connection (rq_call_start) or the peer
+/* Takes a call back. true: done was not called and will not be. false: done has been called, or
+ * is being called now. On the loop thread, for a call whose done has not been called; on another
+ * thread only by who holds a reference to the connection (rq_call_start) or the peer
  * (rq_peer_call) of the call. */
 bool rq_call_cancel(struct rq_call *call);
 
@@ -58,8 +64,9 @@ struct rq_reply {
     struct rq_header header;
 };
 
-/* A blocking call: sends, sleeps, and wakes with the answer. Must not run on the loop thread. on_answer (may be NULL) reads the answer on the
- * loop thread while the caller sleeps: the cheapest way, nothing is copied. */
+/* A blocking call: sends, sleeps, and wakes with the answer. Must not run on the loop thread.
+ * on_answer (may be NULL) reads the answer on the loop thread while the caller sleeps: the
+ * cheapest way, nothing is copied. */
 struct rq_sync_call {
     struct rq_call call; /* call.user is free for on_answer */
     void (*on_answer)(struct rq_sync_call *sync, struct rq_in *answer);

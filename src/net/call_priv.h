@@ -13,7 +13,8 @@ void rq_call_complete(struct rq_call *call, rmq_status st, struct rq_in *in);
 rmq_status rq_call_enter(struct rq_conn *conn, struct rq_call *call, struct rq_out *out,
                          int64_t deadline_ms);
 
-/* Fills in what a blocking call needs. rq_sync_wait sleeps until done or the deadline, which takes the call back. */
+/* Fills in what a blocking call needs. rq_sync_wait sleeps until done or the deadline, which
+ * takes the call back. */
 void rq_sync_prepare(struct rq_sync_call *sync);
 rmq_status rq_sync_wait(struct rq_sync_call *sync, int64_t deadline_ms);
 

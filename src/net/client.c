@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Peers and their connections: made at first need, kept up while somebody holds the peer, given up when idle. All that connects runs on
- * the loop; other threads only look at the connection, under the peer's lock, or ask the loop to look at the peer. Counterpart:
- * NettyRemotingClient's channelTables.
+ * Peers and their connections: made at first need, kept up while somebody holds the peer, given up
+ * when idle. All that connects runs on the loop; other threads only look at the connection, under
+ * the peer's lock, or ask the loop to look at the peer. Counterpart: NettyRemotingClient's
+ * channelTables.
  */
 #include "net/client.h"
 
@@ -124,7 +125,8 @@ static void on_conn_request(struct rq_conn *conn, struct rq_in *in)
     }
 }
 
-/* When to connect again: at once after a good connection, else with back-off, or a peer that accepts and closes would keep us busy. */
+/* When to connect again: at once after a good connection, else with back-off, or a peer that
+ * accepts and closes would keep us busy. */
 static void plan_after_close(struct rq_peer *peer)
 {
     int64_t now = rq_loop_now(peer->peers->loop);
@@ -260,7 +262,8 @@ static void forget(struct rq_peer *peer)
     }
 }
 
-/* Decides what the peer needs now: nothing, an attempt, a timer until the next may begin, or to be forgotten. Who calls holds a reference. */
+/* Decides what the peer needs now: nothing, an attempt, a timer until the next may begin, or to
+ * be forgotten. Who calls holds a reference. */
 static void look(struct rq_peer *peer)
 {
     struct rq_loop *loop = peer->peers->loop;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Peers: the remote addresses of one client (or of a broker that registers with name servers), one connection each, on one loop. A peer connects
- * in the background at first use and again whenever its connection ends while somebody holds it: at once the first time, then with
- * back-off (100 ms doubling to 2 s, with jitter, so about one attempt per second and address in a long outage). Each attempt resolves the name
- * anew and tries all its addresses. An outage is logged when it starts and when it ends. Counterpart: NettyRemotingClient.
+ * Peers: the remote addresses of one client (or of a broker that registers with name servers), one
+ * connection each, on one loop. A peer connects in the background at first use and again whenever
+ * its connection ends while somebody holds it: at once the first time, then with back-off (100 ms
+ * doubling to 2 s, with jitter, so about one attempt per second and address in a long outage). Each
+ * attempt resolves the name anew and tries all its addresses. An outage is logged when it starts
+ * and when it ends. Counterpart: NettyRemotingClient.
  */
 #ifndef RQ_NET_CLIENT_H
 #define RQ_NET_CLIENT_H
@@ -28,7 +30,8 @@ struct rq_peers_options {
     void (*on_request)(void *user, struct rq_peer *peer, struct rq_in *in);
     void (*on_connected)(void *user, struct rq_peer *peer);
     void (*on_disconnected)(void *user, struct rq_peer *peer, rmq_status why);
-    /* Seam for TLS: how the bytes of a new connection move; *self is its own. NULL = plain. Returns NULL when out of memory. */
+    /* Seam for TLS: how the bytes of a new connection move; *self is its own. NULL = plain.
+     * Returns NULL when out of memory. */
     const struct rq_transport *(*transport)(void *user, struct rq_peer *peer, void **self);
     void *user;
     int64_t connect_timeout_ms; /* per address; 0 = 3000 */
@@ -51,12 +54,14 @@ enum rq_call_mode {
 rmq_status rq_peers_create(struct rq_loop *loop, const struct rq_peers_options *options,
                            struct rq_peers **out, rmq_error **err) RMQ_MUST_USE;
 
-/* Completes all calls (RMQ_ERR_CLOSED), closes all connections; when it returns no callback runs or will run. Peers still held by somebody stay
- * valid, closed, until released. Called on the loop thread it does the same without waiting. NULL is accepted. */
+/* Completes all calls (RMQ_ERR_CLOSED), closes all connections; when it returns no callback runs
+ * or will run. Peers still held by somebody stay valid, closed, until released. Called on the
+ * loop thread it does the same without waiting. NULL is accepted. */
 void rq_peers_destroy(struct rq_peers *peers);
 
-/* The peer of an address "host:port", "[v6]:port"; made and connecting when new. The caller holds a reference. Any thread.
- * RMQ_ERR_INVALID: no such form; RMQ_ERR_CLOSED, RMQ_ERR_NOMEM, RMQ_ERR_FORKED. */
+/* The peer of an address "host:port", "[v6]:port"; made and connecting when new. The caller
+ * holds a reference. Any thread. RMQ_ERR_INVALID: no such form; RMQ_ERR_CLOSED, RMQ_ERR_NOMEM,
+ * RMQ_ERR_FORKED. */
 rmq_status rq_peer_get(struct rq_peers *peers, const char *address, struct rq_peer **out,
                        rmq_error **err) RMQ_MUST_USE;
 struct rq_peer *rq_peer_retain(struct rq_peer *peer);
@@ -69,12 +74,13 @@ bool rq_peer_connected(struct rq_peer *peer);            /* any thread; a hint *
 /* The current connection, retained for the caller, or NULL. Any thread. */
 struct rq_conn *rq_peer_conn(struct rq_peer *peer);
 
-/* What hinders the peer: the last connect attempt's failure ("connect to a:1 (10.0.0.1:1): Connection refused"), made into an error of
- * the given status. Any thread. Returns status. */
+/* What hinders the peer: the last connect attempt's failure ("connect to a:1 (10.0.0.1:1):
+ * Connection refused"), made into an error of the given status. Any thread. Returns status. */
 rmq_status rq_peer_error(struct rq_peer *peer, rmq_status status, rmq_error **err);
 
-/* An asynchronous call: as rq_call_start, plus waiting for the connection. RMQ_ERR_BUSY also when max_async are in flight. done is never called
- * within this function when it runs on the loop thread. */
+/* An asynchronous call: as rq_call_start, plus waiting for the connection. RMQ_ERR_BUSY also
+ * when max_async are in flight. done is never called within this function when it runs on the
+ * loop thread. */
 rmq_status rq_peer_call(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,
                         int64_t deadline_ms, enum rq_call_mode mode);
 
@@ -84,13 +90,15 @@ rmq_status rq_peer_call_sync(struct rq_peer *peer, struct rq_sync_call *sync, st
 rmq_status rq_peer_call_reply(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms,
                               enum rq_call_mode mode, struct rq_reply *reply);
 
-/* A frame that expects no answer: one-way request, or an answer to the peer's request. Takes out in any case. Not connected:
- * RMQ_ERR_DISCONNECTED, and a connection is begun; RMQ_ERR_BUSY when max_oneway are queued. To wait for the connection instead use
- * rq_peer_oneway, which keeps the frame until connected or deadline_ms. */
+/* A frame that expects no answer: one-way request, or an answer to the peer's request. Takes out
+ * in any case. Not connected: RMQ_ERR_DISCONNECTED, and a connection is begun; RMQ_ERR_BUSY when
+ * max_oneway are queued. To wait for the connection instead use rq_peer_oneway, which keeps the
+ * frame until connected or deadline_ms. */
 rmq_status rq_peer_send(struct rq_peer *peer, struct rq_out *out);
 rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms);
 
-/* Drops the current connection, as when the peer said that it goes away; a new one is made at once. Any thread. */
+/* Drops the current connection, as when the peer said that it goes away; a new one is made at
+ * once. Any thread. */
 void rq_peer_reset(struct rq_peer *peer);
 
 #endif

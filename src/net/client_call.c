@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Calls of a peer: handed to its connection, or waiting for one in the order of their coming; permits bound how many are in flight. Any
- * thread, but what is marked "loop". Counterpart: NettyRemotingAbstract's invokeSync, invokeAsync, invokeOneway.
+ * Calls of a peer: handed to its connection, or waiting for one in the order of their coming;
+ * permits bound how many are in flight. Any thread, but what is marked "loop". Counterpart:
+ * NettyRemotingAbstract's invokeSync, invokeAsync, invokeOneway.
  */
 #include <string.h>
 
@@ -32,7 +33,8 @@ static rmq_status refuse(struct rq_out *out, rmq_status st)
     return st;
 }
 
-/* Why a call without a connection does not even wait; RMQ_OK when it does. The loop tries on meanwhile, whoever calls. */
+/* Why a call without a connection does not even wait; RMQ_OK when it does. The loop tries on
+ * meanwhile, whoever calls. */
 static rmq_status hopeless_locked(const struct rq_peer *peer, enum rq_call_mode mode)
 {
     if (peer->closed) {

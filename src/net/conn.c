@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Life of a connection: birth from a socket, idle watch, end. The end needs the write side: when a caller's thread is just writing, the
- * loop shuts the socket down, and that thread gives the write side back to the loop when it notices. Counterpart: Channel.
+ * Life of a connection: birth from a socket, idle watch, end. The end needs the write side: when a
+ * caller's thread is just writing, the loop shuts the socket down, and that thread gives the write
+ * side back to the loop when it notices. Counterpart: Channel.
  */
 #include "net/conn.h"
 
@@ -19,7 +20,8 @@
 #include "base/time.h"
 #include "net/conn_priv.h"
 
-/* Calls that time out while the connection is silent tear it down, but not before it has been silent for so long. */
+/* Calls that time out while the connection is silent tear it down, but not before it has been
+ * silent for so long. */
 #define SILENCE_MS 3000
 
 void rq_sockaddr_text(const struct sockaddr *addr, char *out)
@@ -107,7 +109,8 @@ static void delete_events(struct rq_conn *conn)
     conn->write_event = NULL;
 }
 
-/* shutdown as well as close: a forked child may hold a copy of the descriptor, and the peer must hear of the end all the same. */
+/* shutdown as well as close: a forked child may hold a copy of the descriptor, and the peer must
+ * hear of the end all the same. */
 static void close_socket(struct rq_conn *conn)
 {
     shutdown(conn->fd, SHUT_RDWR);

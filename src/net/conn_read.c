@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The read side: bytes come into the loop's scratch buffer, whole frames are handled where they lie, and only the beginning of an incomplete one
- * moves to memory of the connection, which grows as its bytes arrive and never because a length says so. An idle connection has no
- * buffer. Loop thread. Counterpart: NettyDecoder.
+ * The read side: bytes come into the loop's scratch buffer, whole frames are handled where they
+ * lie, and only the beginning of an incomplete one moves to memory of the connection, which grows
+ * as its bytes arrive and never because a length says so. An idle connection has no buffer. Loop
+ * thread. Counterpart: NettyDecoder.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "net/conn_priv.h"
 
 #define READS_PER_EVENT  4 /* so that one busy connection does not starve the others */
-#define PARTIAL_EXACT    ((size_t)64 << 10) /* up to this size a frame's memory is taken in one step */
+#define PARTIAL_EXACT    ((size_t)64 << 10) /* frames up to this size get their memory at once */
 #define PARTIAL_SMALLEST ((size_t)256)
 
 static struct rq_frame_ref *new_ref(size_t cap)
@@ -82,7 +83,8 @@ static bool still_open(struct rq_conn *conn)
     return atomic_load_explicit(&conn->state, memory_order_relaxed) == CONN_OPEN;
 }
 
-/* One whole frame. ref is its counted memory when it has some. false: the connection is to be closed. */
+/* One whole frame. ref is its counted memory when it has some. false: the connection is to be
+ * closed. */
 static bool handle_frame(struct rq_conn *conn, char *p, size_t size, struct rq_frame_ref *ref)
 {
     struct rq_frame *frame = &conn->loop->frame;
@@ -265,7 +267,8 @@ static bool take_first_bytes(struct rq_conn *conn, char *p, size_t n)
     return ok;
 }
 
-/* Reads into the partial frame's memory first, the rest into scratch. Returns bytes wanted in *asked. */
+/* Reads into the partial frame's memory first, the rest into scratch. Returns bytes wanted in
+ * *asked. */
 static ssize_t read_some(struct rq_conn *conn, size_t *direct, size_t *asked)
 {
     struct iovec iov[2];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The write side. Frames go into a list without a lock; the thread that made the list non-empty is responsible for it: it becomes the writer
- * when nobody is (then it writes for all who came meanwhile), or knows that the present writer looks again before it is done. A full
- * socket, and what is more than a fair share of foreign frames, is left to the loop. Frames queued on the loop thread wait for the end of
- * its turn. Counterpart: NettyEncoder, ChannelOutboundBuffer.
+ * The write side. Frames go into a list without a lock; the thread that made the list non-empty is
+ * responsible for it: it becomes the writer when nobody is (then it writes for all who came
+ * meanwhile), or knows that the present writer looks again before it is done. A full socket, and
+ * what is more than a fair share of foreign frames, is left to the loop. Frames queued on the loop
+ * thread wait for the end of its turn. Counterpart: NettyEncoder, ChannelOutboundBuffer.
  */
 #include <errno.h>
 #include <string.h>
@@ -164,7 +165,8 @@ static void hand_to_loop(struct rq_conn *conn)
     }
 }
 
-/* Lets go of the write side, and takes it again when frames came meanwhile. true: it is held again. */
+/* Lets go of the write side, and takes it again when frames came meanwhile. true: it is held
+ * again. */
 static bool let_go(struct rq_conn *conn)
 {
     atomic_exchange_explicit(&conn->writer, 0, memory_order_acq_rel);

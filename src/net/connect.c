@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * An attempt to connect: resolve, then one address after the other. Loop thread. Counterpart: Netty's Bootstrap.connect.
+ * An attempt to connect: resolve, then one address after the other. Loop thread. Counterpart:
+ * Netty's Bootstrap.connect.
  */
 #include "net/connect.h"
 
@@ -15,7 +16,7 @@
 #include "net/loop_priv.h"
 
 #define RESOLVE_TIMEOUT_MS 30000 /* the system asks several times, 5 s each */
-#define UNACKED_MS         20000 /* bytes unacknowledged for so long end a connection whose peer vanished */
+#define UNACKED_MS         20000 /* unacknowledged for so long: the peer vanished */
 
 static void try_next(struct rq_connect *attempt);
 
@@ -52,7 +53,8 @@ static void on_timeout(struct rq_timer *timer)
     fail_address(attempt, "no answer in time");
 }
 
-/* TCP lets a socket connect to itself when the target is a free local port that the kernel picks as the source, too. */
+/* TCP lets a socket connect to itself when the target is a free local port that the kernel picks
+ * as the source, too. */
 static bool is_self(int fd)
 {
     union rq_sockaddr a;

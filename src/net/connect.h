@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * One attempt to connect: the name is resolved, its addresses are tried in turn, each with its own time limit. Loop thread only. Used by
- * client.c.
+ * One attempt to connect: the name is resolved, its addresses are tried in turn, each with its own
+ * time limit. Loop thread only. Used by client.c.
  */
 #ifndef RQ_NET_CONNECT_H
 #define RQ_NET_CONNECT_H
@@ -12,7 +12,8 @@
 #include "net/conn.h"
 #include "net/resolve.h"
 
-/* On RMQ_OK fd is a connected, non-blocking socket and the receiver's; else RMQ_ERR_RESOLVE or RMQ_ERR_CONNECT with a reason. */
+/* On RMQ_OK fd is a connected, non-blocking socket and the receiver's; else RMQ_ERR_RESOLVE or
+ * RMQ_ERR_CONNECT with a reason. */
 typedef void rq_connect_done(void *user, rmq_status status, int fd, const char *reason);
 
 struct rq_connect {
@@ -30,7 +31,8 @@ struct rq_connect {
     char reason[512];
 };
 
-/* done is called once, never within this call. false: out of memory. Zeroed before the first use. */
+/* done is called once, never within this call. false: out of memory. Zeroed before the first
+ * use. */
 bool rq_connect_start(struct rq_connect *attempt, struct rq_loop *loop, const char *host,
                       uint16_t port, int64_t timeout_ms, rq_connect_done *done, void *user);
 /* done is not called; harmless when not running. */

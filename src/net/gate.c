@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The gate on the kernel's futex. A blocking call sleeps on one in its own stack frame and the I/O thread opens it: cheaper than mutex and
- * condition, and no thread ever waits for a lock that a just woken one holds.
+ * The gate on the kernel's futex. A blocking call sleeps on one in its own stack frame and the I/O
+ * thread opens it: cheaper than mutex and condition, and no thread ever waits for a lock that a
+ * just woken one holds.
  */
 #include "net/gate.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The server: the first loop accepts and deals connections out to all loops in turn. Each loop keeps the list of its own connections, so that
- * nothing is locked. Out of descriptors, accepting pauses for a moment instead of spinning. Counterpart: NettyRemotingServer.
+ * The server: the first loop accepts and deals connections out to all loops in turn. Each loop
+ * keeps the list of its own connections, so that nothing is locked. Out of descriptors, accepting
+ * pauses for a moment instead of spinning. Counterpart: NettyRemotingServer.
  */
 #include "net/listener.h"
 
@@ -56,7 +57,8 @@ struct rq_server {
     bool starved; /* out of descriptors, logged */
 };
 
-/* What the server knows of a connection; the connection's user pointer leads here, the user's own is inside. */
+/* What the server knows of a connection; the connection's user pointer leads here, the user's
+ * own is inside. */
 struct server_conn {
     struct rq_list node;
     struct rq_conn *conn;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The server side: a listening socket whose connections are shared out over loops in turn. Requests come to on_request on the loop of their
- * connection; they are answered with rq_conn_send from any thread, and what on_request itself sends leaves at the end of the loop's
- * turn. A connection that sends bad bytes is closed with one log line. Counterpart: NettyRemotingServer.
+ * The server side: a listening socket whose connections are shared out over loops in turn. Requests
+ * come to on_request on the loop of their connection; they are answered with rq_conn_send from any
+ * thread, and what on_request itself sends leaves at the end of the loop's turn. A connection that
+ * sends bad bytes is closed with one log line. Counterpart: NettyRemotingServer.
  */
 #ifndef RQ_NET_LISTENER_H
 #define RQ_NET_LISTENER_H
@@ -24,14 +25,15 @@ struct rq_server_options {
     const char *address;
     uint16_t port; /* 0 = any free one */
 
-    /* All on the connection's loop thread. user is the server's; the connection's own is rq_conn_user, NULL at first. */
+    /* All on the connection's loop thread. user is the server's; the connection's own is
+     * rq_conn_user, NULL at first. */
     void (*on_request)(void *user, struct rq_conn *conn, struct rq_in *in);
     void (*on_open)(void *user, struct rq_conn *conn); /* may be NULL */
     /* May be NULL; exactly once per on_open. */
     void (*on_close)(void *user, struct rq_conn *conn, rmq_status why);
     void *user;
-    /* Seams; may be NULL. on_first_bytes as in rq_conn_ops; transport gives *self for a new connection,
-     * NULL when out of memory. */
+    /* Seams; may be NULL. on_first_bytes as in rq_conn_ops; transport gives *self for a new
+     * connection, NULL when out of memory. */
     rmq_status (*on_first_bytes)(struct rq_conn *conn, struct rq_slice bytes, size_t *used);
     const struct rq_transport *(*transport)(void *user, void **self);
 
@@ -42,7 +44,8 @@ struct rq_server_options {
     int32_t max_connections; /* 0 = 65535; more are closed at once */
 };
 
-/* Binds and listens; accepts when this returns. RMQ_ERR_IO names address, port and cause. Any thread but the loops'. */
+/* Binds and listens; accepts when this returns. RMQ_ERR_IO names address, port and cause. Any
+ * thread but the loops'. */
 rmq_status rq_server_create(const struct rq_server_options *options, struct rq_server **out,
                             rmq_error **err) RMQ_MUST_USE;
 uint16_t rq_server_port(const struct rq_server *server); /* the real one */
@@ -55,7 +58,8 @@ void rq_server_stop_accepting(struct rq_server *server);
 void rq_server_each(struct rq_server *server, void (*fn)(struct rq_conn *conn, void *arg),
                     void *arg);
 
-/* Closes everything; when it returns no callback runs or will run. Not on a loop thread. NULL is accepted. */
+/* Closes everything; when it returns no callback runs or will run. Not on a loop thread. NULL is
+ * accepted. */
 void rq_server_destroy(struct rq_server *server);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The event loop's thread: waits for sockets, timers and tasks, and at the end of each turn lets connections write what was queued during
- * it. The event base is touched by this thread only and so needs no locks of libevent (no process-wide hook is set). "sleeping" is raised
- * before the last look at the task list and lowered by the first who must wake the thread: everybody else saves the system call.
+ * The event loop's thread: waits for sockets, timers and tasks, and at the end of each turn lets
+ * connections write what was queued during it. The event base is touched by this thread only and so
+ * needs no locks of libevent (no process-wide hook is set). "sleeping" is raised before the last
+ * look at the task list and lowered by the first who must wake the thread: everybody else saves the
+ * system call.
  */
 #include "net/loop.h"
 
@@ -73,7 +75,8 @@ static void run_flushes(struct rq_loop *loop)
     }
 }
 
-/* Sets the base's timer when the earliest of ours is not covered by it. One that is set too early only costs a turn. */
+/* Sets the base's timer when the earliest of ours is not covered by it. One that is set too
+ * early only costs a turn. */
 static void arm_tick(struct rq_loop *loop)
 {
     int64_t next = rq_timers_next(loop);
@@ -146,7 +149,8 @@ static void thread_main(void *arg)
     }
 }
 
-/* A page that the kernel clears in the child of a fork: asking whether we are in one costs a load. */
+/* A page that the kernel clears in the child of a fork: asking whether we are in one costs a
+ * load. */
 static void map_alive(struct rq_loop *loop)
 {
     void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -247,7 +251,8 @@ bool rq_loop_post(struct rq_loop *loop, struct rq_task *task)
     if (rq_loop_forked(loop)) {
         return false;
     }
-    /* The exchange, not a plain load: it orders the push before the look at sleeping, as the loop's exchange orders the other way. */
+    /* The exchange, not a plain load: it orders the push before the look at sleeping, as the
+     * loop's exchange orders the other way. */
     if (rq_mpsc_push(&loop->tasks, &task->node) && !rq_loop_in(loop) &&
         atomic_exchange_explicit(&loop->sleeping, 0, memory_order_acq_rel)) {
         wake(loop);
@@ -304,7 +309,8 @@ static void stop_loop(struct rq_loop *loop)
 
 /* ---- the loop of the process ---- */
 
-/* A lock that a fork cannot leave locked for ever: its value is the pid of the process whose thread holds it. Held for microseconds. */
+/* A lock that a fork cannot leave locked for ever: its value is the pid of the process whose
+ * thread holds it. Held for microseconds. */
 static _Atomic pid_t shared_lock;   /* atomic: acquire on lock, release on unlock */
 static struct rq_loop *shared_loop; /* guarded by shared_lock */
 
@@ -318,7 +324,8 @@ static void lock_shared(void)
             usleep(50);
             holder = 0;
         }
-        /* else: left behind by the parent at the moment of fork; the next exchange takes it over. */
+        /* else: left behind by the parent at the moment of fork; the next exchange takes it
+         * over. */
     }
 }
 

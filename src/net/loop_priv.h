@@ -62,10 +62,12 @@ static inline void rq_loop_flush_later(struct rq_loop *loop, struct rq_flush *fl
     }
 }
 
-/* First thing in every callback of the event base: the loop does not sleep, and the clock is read again. */
+/* First thing in every callback of the event base: the loop does not sleep, and the clock is
+ * read again. */
 void rq_loop_awake(struct rq_loop *loop);
 
-/* Keeps the struct's memory, not the thread: for connections that somebody still holds when the loop has ended. */
+/* Keeps the struct's memory, not the thread: for connections that somebody still holds when the
+ * loop has ended. */
 static inline void rq_loop_hold(struct rq_loop *loop)
 {
     atomic_fetch_add_explicit(&loop->holds, 1, memory_order_relaxed);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * An outgoing frame: length, header and small bodies in memory of its own, then pieces of body that are referenced and not copied (a program's
- * buffer, a mapped file), each with a function that is called when the bytes are no longer needed. Made by any thread, given away with
- * rq_conn_send, rq_call_start or rq_peer_*; freed by whoever wrote it.
+ * An outgoing frame: length, header and small bodies in memory of its own, then pieces of body that
+ * are referenced and not copied (a program's buffer, a mapped file), each with a function that is
+ * called when the bytes are no longer needed. Made by any thread, given away with rq_conn_send,
+ * rq_call_start or rq_peer_*; freed by whoever wrote it.
  */
 #ifndef RQ_NET_OUT_FRAME_H
 #define RQ_NET_OUT_FRAME_H
@@ -39,7 +40,8 @@ struct rq_out {
     size_t body_bytes; /* in pieces */
     int32_t opaque;    /* of a call, set by rq_call_start */
     bool is_call;
-    bool lazy;         /* set by the maker: more will follow, so leave the writing to the loop, which takes many at once */
+    bool
+        lazy; /* set by the maker: more will follow, so leave the writing to the loop, which takes many at once */
     /* May be NULL: called once when the frame was written or dropped, as piece release. */
     void (*done)(void *user);
     void *done_user;
@@ -54,8 +56,8 @@ struct rq_out *rq_out_create(size_t size_hint);
 rmq_status rq_out_add(struct rq_out *out, const void *p, size_t n, void (*release)(void *user),
                       void *user);
 
-/* Encodes prefix and header into head and appends the body, copied. Bodies by reference: rq_frame_encode into head with the body's length, then
- * rq_out_add. Errors of rq_frame_encode. */
+/* Encodes prefix and header into head and appends the body, copied. Bodies by reference:
+ * rq_frame_encode into head with the body's length, then rq_out_add. Errors of rq_frame_encode. */
 rmq_status rq_out_encode(struct rq_out *out, const struct rq_frame_spec *spec, struct rq_slice body,
                          rmq_error **err);
 

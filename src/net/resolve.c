@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Host names to addresses; the header says why by threads. A look-up and its thread share a counted job, and meet under its lock: the
- * thread posts the result unless the look-up was given up. Loop thread, but for look_up.
+ * Host names to addresses; the header says why by threads. A look-up and its thread share a counted
+ * job, and meet under its lock: the thread posts the result unless the look-up was given up. Loop
+ * thread, but for look_up.
  */
 #include "net/resolve.h"
 
@@ -116,7 +117,8 @@ static void release_job(struct job *job)
     }
 }
 
-/* Takes the look-up off the job: whoever does so, thread or loop, is the one who posts its task. NULL: the other one was first. */
+/* Takes the look-up off the job: whoever does so, thread or loop, is the one who posts its task.
+ * NULL: the other one was first. */
 static struct rq_resolve *take_resolve(struct job *job)
 {
     rq_mutex_lock(&job->lock);

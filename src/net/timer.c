@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The timers of a loop: a pairing heap of embedded nodes, so that starting one needs no memory. Loop thread only.
+ * The timers of a loop: a pairing heap of embedded nodes, so that starting one needs no memory.
+ * Loop thread only.
  */
 #include "base/time.h"
 #include "net/loop_priv.h"
@@ -29,7 +30,8 @@ static struct rq_timer *meld(struct rq_timer *a, struct rq_timer *b)
     return a;
 }
 
-/* The children of a removed root, melded in pairs from left to right, then all into one from right to left. */
+/* The children of a removed root, melded in pairs from left to right, then all into one from
+ * right to left. */
 static struct rq_timer *meld_children(struct rq_timer *first)
 {
     struct rq_timer *pairs = NULL; /* chained by sibling, last pair first */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What net costs by itself: a forked server answers sends and pulls without storing anything, this process calls it over loopback.
- * Prints CPU per message of each side. Usage: net_bench ping|sync|async|consume [count [threads|window [body]]].
+ * What net costs by itself: a forked server answers sends and pulls without storing anything, this
+ * process calls it over loopback. Prints CPU per message of each side. Usage: net_bench
+ * ping|sync|async|consume [count [threads|window [body]]].
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -336,7 +336,8 @@ START_TEST(a_silent_connection_is_replaced)
 }
 END_TEST
 
-/* Callers write, the server cuts, connections come and go: each call ends once, with an answer or a reason. */
+/* Callers write, the server cuts, connections come and go: each call ends once, with an answer
+ * or a reason. */
 static void *stormy_thread(void *arg)
 {
     int *mine = arg;

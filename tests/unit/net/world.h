@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A server and a client in one process for the tests of net, over loopback. The server answers by request code (below); the client is one peer
- * of it. Waiting is on conditions with a deadline.
+ * A server and a client in one process for the tests of net, over loopback. The server answers by
+ * request code (below); the client is one peer of it. Waiting is on conditions with a deadline.
  */
 #ifndef TESTS_UNIT_NET_WORLD_H
 #define TESTS_UNIT_NET_WORLD_H
