@@ -40,8 +40,8 @@ struct rq_out {
     size_t body_bytes; /* in pieces */
     int32_t opaque;    /* of a call, set by rq_call_start */
     bool is_call;
-    bool
-        lazy; /* set by the maker: more will follow, so leave the writing to the loop, which takes many at once */
+    /* Set by the maker: more will follow, so the loop shall write, which takes many at once. */
+    bool lazy;
     /* May be NULL: called once when the frame was written or dropped, as piece release. */
     void (*done)(void *user);
     void *done_user;
