@@ -67,11 +67,11 @@ void rq_events_post(rmq_events *events, struct rmq_event *event)
     if (was_empty) {
         set_readable_locked(events, true);
     }
-    bool wake = events->waiters > 0;
-    rq_mutex_unlock(&events->lock);
-    if (wake) {
+    /* Under the lock: once an event is there to be taken, the queue may be destroyed. */
+    if (events->waiters > 0) {
         rq_cond_signal(&events->arrived);
     }
+    rq_mutex_unlock(&events->lock);
 }
 
 static bool wait_for_events_locked(struct rmq_events *events, int64_t timeout_ms)

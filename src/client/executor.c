@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The shared callback thread (see the header). Posters push on a lock-free list and wake the thread only when the list was empty; the
- * thread takes all that is there, runs it, and sleeps on a condition when there is nothing.
+ * The shared callback thread (see the header). Posters wake the thread only when it sleeps; the thread takes all that is there, runs it, and sleeps
+ * when there is nothing.
  */
 #include "client/executor.h"
 
@@ -18,7 +18,7 @@
 #include "client/fork_mark.h"
 
 struct rq_executor {
-    struct rq_mpsc queue;
+    struct rq_mpsc queue; /* taken and filled under lock */
     struct rq_thread thread;
     uint64_t mark; /* immutable after create */
     struct rq_mutex lock;
@@ -68,8 +68,9 @@ static void free_executor(struct rq_executor *executor)
     rq_free(executor);
 }
 
-/* Waits for work. False when the executor stops and nothing is left. */
-static bool wait_for_work(struct rq_executor *executor)
+/* Waits for work and takes all of it. NULL when the executor stops and nothing is left. Work is taken under the lock under which it is posted: a
+ * poster is through with the executor before its work can run, which may give the executor up. */
+static struct rq_mpsc_node *wait_for_work(struct rq_executor *executor)
 {
     rq_mutex_lock(&executor->lock);
     while (rq_mpsc_empty(&executor->queue) && !executor->stopping) {
@@ -77,17 +78,17 @@ static bool wait_for_work(struct rq_executor *executor)
         rq_cond_wait(&executor->ready, &executor->lock);
     }
     executor->sleeping = false;
-    bool more = !rq_mpsc_empty(&executor->queue);
+    struct rq_mpsc_node *first = rq_mpsc_take_all(&executor->queue);
     rq_mutex_unlock(&executor->lock);
-    return more;
+    return first;
 }
 
 static void run_executor(void *arg)
 {
     struct rq_executor *executor = arg;
     on_callback_thread = true;
-    while (wait_for_work(executor)) {
-        struct rq_mpsc_node *node = rq_mpsc_take_all(&executor->queue);
+    struct rq_mpsc_node *node;
+    while ((node = wait_for_work(executor))) {
         while (node) {
             struct rq_work *work = RQ_CONTAINER_OF(node, struct rq_work, node);
             node = node->next;
@@ -172,16 +173,13 @@ void rq_executor_put(struct rq_executor *executor)
 
 void rq_executor_post(struct rq_executor *executor, struct rq_work *work)
 {
-    if (!rq_mpsc_push(&executor->queue, &work->node)) {
-        return;
-    }
     rq_mutex_lock(&executor->lock);
-    bool wake = executor->sleeping;
-    executor->sleeping = false;
-    rq_mutex_unlock(&executor->lock);
-    if (wake) {
+    bool first = rq_mpsc_push(&executor->queue, &work->node);
+    if (first && executor->sleeping) {
+        executor->sleeping = false;
         rq_cond_signal(&executor->ready);
     }
+    rq_mutex_unlock(&executor->lock);
 }
 
 bool rq_executor_in(void)

@@ -646,6 +646,8 @@ static void give_up_instance(struct rmq_producer *producer)
     }
     (void)rq_send_pool_drain(producer->pool, RQ_FOREVER);
     wait_for_threads(producer);
+    /* The loop may still be at the end of the last completion. */
+    (void)rq_instance_run(producer->instance, nothing, NULL);
     rq_instance_put(producer->instance);
     rq_send_pool_end(producer->pool);
 }
