@@ -86,18 +86,18 @@ struct rq_owned {
     struct rq_subscribed *topic; /* NULL when no longer ours */
     struct rq_ask ask;           /* reads the start offset, then pulls */
     bool asking;
-    bool located;    /* the start offset is known */
-    bool starved;    /* waits for the consumer's bytes */
-    bool from_slave; /* the pull under way goes to one */
+    bool located; /* the start offset is known */
+    bool starved; /* waits for the consumer's bytes */
     struct rq_timer timer;
     int64_t delay_ms; /* of the next retry */
     int damaged;      /* answers in a row that could not be read */
     int64_t asked_ms;
     int64_t next_offset;
-    int64_t broker_id; /* suggested by the broker */
-    int64_t committed; /* confirmed by the broker; -1 = nothing */
-    int64_t committed_ms;
+    int64_t broker_id;    /* suggested by the broker */
+    int64_t committed;    /* confirmed by the broker; -1 = nothing */
+    int64_t committed_ms; /* when a commit was last sent */
     bool committing;
+    int64_t last_offset; /* to be committed when the commit under way has ended; -1 = none */
     char text[];
 };
 
@@ -211,7 +211,9 @@ void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to);
 
 void rq_offset_locate(struct rq_owned *owned); /* finds the start offset, then rq_owned_start */
 void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms);
-void rq_offset_persist_all(struct rmq_consumer *consumer, bool all, int64_t timeout_ms);
+void rq_offset_commit_eagerly(struct rq_owned *owned);
+void rq_offset_commit_last(struct rq_owned *owned, int64_t timeout_ms); /* before giving it up */
+void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t timeout_ms);
 
 /* ---- send_back.c ---- */
 

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "client/consumer_priv.h"
 
+#define EAGER_MS                 500
 #define DEFAULT_TIMESTAMP_AGE_MS 1800000 /* consumeTimestamp 0: half an hour before now */
 
 static void on_stored(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
@@ -147,26 +148,44 @@ static void on_computed(struct rq_ask *request, rmq_status status, struct rq_in 
 
 /* ---- committing ---- */
 
+/*
+ * One commit of a queue at a time: brokers may work on two requests in any order, and an older
+ * offset that wins over a newer one means messages again. For the same reason pulls carry no offset
+ * (sysFlag 1), as Java's do; offsets that move are committed at the next pull answer instead, at
+ * most every EAGER_MS, so that a process that dies repeats little.
+ */
 struct commit {
     struct rq_ask ask;
     struct rq_owned *owned; /* referenced */
     int64_t offset;
 };
 
+static void note_answer(struct commit *commit, rmq_status status, struct rq_in *answer)
+{
+    struct rq_owned *owned = commit->owned;
+    struct rmq_consumer *consumer = owned->consumer;
+    int64_t now = rq_loop_now(consumer->loop);
+    if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
+        owned->committed = commit->offset;
+    } else if (status == RMQ_OK && now >= consumer->quiet_until_ms) {
+        consumer->quiet_until_ms = now + RQ_WARN_EVERY_MS;
+        RQ_LOG(WARN, "the broker refused an offset", "topic=%s queue=%d offset=%lld code=%d",
+               owned->name.topic, (int)owned->name.queue_id, (long long)commit->offset,
+               (int)answer->header->code);
+    }
+}
+
 static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in *answer)
 {
     struct commit *commit = RQ_CONTAINER_OF(request, struct commit, ask);
     struct rq_owned *owned = commit->owned;
     struct rmq_consumer *consumer = owned->consumer;
+    int64_t last = owned->last_offset;
     owned->committing = false;
-    if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
-        owned->committed = commit->offset;
-        owned->committed_ms = rq_loop_now(consumer->loop);
-    } else if (status == RMQ_OK && rq_loop_now(consumer->loop) >= consumer->quiet_until_ms) {
-        consumer->quiet_until_ms = rq_loop_now(consumer->loop) + RQ_WARN_EVERY_MS;
-        RQ_LOG(WARN, "the broker refused an offset", "topic=%s queue=%d offset=%lld code=%d",
-               owned->name.topic, (int)owned->name.queue_id, (long long)commit->offset,
-               (int)answer->header->code);
+    owned->last_offset = -1;
+    note_answer(commit, status, answer);
+    if (last >= 0 && last != owned->committed && status != RMQ_ERR_CLOSED) {
+        rq_offset_commit(owned, last, RQ_ASK_TIMEOUT_MS / 3);
     }
     rq_owned_release(owned);
     rq_free(commit);
@@ -191,30 +210,55 @@ void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms
     struct rq_peer *peer = rq_instance_broker(
         consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ANY, RQ_MASTER_ID, NULL);
     owned->committing = true;
+    owned->committed_ms = rq_loop_now(consumer->loop);
     consumer->commits++;
     rq_owned_retain(owned);
     rq_consumer_ask(consumer, &commit->ask, peer, RQ_REQ_UPDATE_CONSUMER_OFFSET,
                     &rq_tab_update_consumer_offset, &fields, timeout_ms);
 }
 
-static void persist(struct rq_owned *owned, bool all, int64_t timeout_ms)
+static void commit_if_due(struct rq_owned *owned, int64_t changed_ms, int64_t unchanged_ms)
 {
     int64_t offset = rq_process_queue_commit_offset(&owned->process);
     int64_t age = rq_loop_now(owned->consumer->loop) - owned->committed_ms;
-    bool due = offset != owned->committed || age >= RQ_COMMIT_REPEAT_MS;
-    if (all ? offset != owned->committed : due && !owned->committing) {
+    int64_t due = offset != owned->committed ? changed_ms : unchanged_ms;
+    if (!owned->committing && age >= due) {
+        rq_offset_commit(owned, offset, RQ_ASK_TIMEOUT_MS);
+    }
+}
+
+void rq_offset_commit_eagerly(struct rq_owned *owned)
+{
+    commit_if_due(owned, EAGER_MS, RQ_COMMIT_REPEAT_MS);
+}
+
+void rq_offset_commit_last(struct rq_owned *owned, int64_t timeout_ms)
+{
+    int64_t offset = rq_process_queue_commit_offset(&owned->process);
+    if (owned->committing) {
+        owned->last_offset = offset;
+    } else if (offset != owned->committed) {
         rq_offset_commit(owned, offset, timeout_ms);
     }
 }
 
-void rq_offset_persist_all(struct rmq_consumer *consumer, bool all, int64_t timeout_ms)
+static void persist(struct rq_owned *owned, bool last, int64_t timeout_ms)
+{
+    if (last) {
+        rq_offset_commit_last(owned, timeout_ms);
+    } else {
+        commit_if_due(owned, 0, RQ_COMMIT_REPEAT_MS);
+    }
+}
+
+void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t timeout_ms)
 {
     RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
     {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
         {
-            persist(RQ_CONTAINER_OF(item, struct rq_owned, node), all, timeout_ms);
+            persist(RQ_CONTAINER_OF(item, struct rq_owned, node), last, timeout_ms);
         }
     }
 }

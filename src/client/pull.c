@@ -54,6 +54,7 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     owned->is_retry = topic->is_retry;
     owned->delay_ms = RQ_RETRY_FIRST_MS;
     owned->committed = -1;
+    owned->last_offset = -1;
     rq_timer_init(&owned->timer, on_timer);
     struct rq_process_limits limits = {0};
     rq_process_queue_init(&owned->process, &limits);
@@ -114,7 +115,7 @@ void rq_owned_drop(struct rq_owned *owned, bool commit)
 {
     struct rmq_consumer *consumer = owned->consumer;
     if (commit) {
-        rq_offset_commit(owned, rq_process_queue_commit_offset(&owned->process), RQ_ASK_TIMEOUT_MS);
+        rq_offset_commit_last(owned, RQ_ASK_TIMEOUT_MS);
     }
     struct rq_list dropped;
     rq_list_init(&dropped);
@@ -230,17 +231,13 @@ static void send_pull(struct rq_owned *owned)
     const struct rq_subscription *sub = owned->topic->sub;
     struct rq_peer *peer =
         rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ID,
-                           owned->broker_id, &owned->from_slave);
-    int64_t commit = rq_process_queue_commit_offset(&owned->process);
-    bool commits = commit > 0 && !owned->from_slave;
+                           owned->broker_id, NULL);
     struct rq_hdr_pull fields = {.consumer_group = rq_slice_str(options->consumer_group),
                                  .topic = rq_slice_str(owned->name.topic),
                                  .queue_id = owned->name.queue_id,
                                  .queue_offset = owned->next_offset,
                                  .max_msg_nums = options->pull_batch_size,
-                                 .sys_flag =
-                                     RQ_PULL_SUSPEND | (commits ? RQ_PULL_COMMIT_OFFSET : 0),
-                                 .commit_offset = commits ? commit : 0,
+                                 .sys_flag = RQ_PULL_SUSPEND,
                                  .suspend_timeout_ms = options->broker_suspend_max_time_ms,
                                  .sub_version = sub->version,
                                  .expression_type = rq_slice_str(sub->expression_type)};
@@ -509,6 +506,9 @@ static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answe
             take_refusal(owned, status, NULL);
         }
         rq_pull(owned);
+    }
+    if (owned->topic && owned->consumer->running) { /* not given up meanwhile */
+        rq_offset_commit_eagerly(owned);
     }
     rq_owned_release(owned);
 }
