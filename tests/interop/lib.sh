@@ -44,6 +44,15 @@ elapsed() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }'
 
 # ---- processes -----------------------------------------------------------------------------------------------------
 
+# java_process NAME ARGUMENTS...: what it writes, logs and temporary files too, is below $RUN/NAME.
+java_process() {
+    local name=$1
+    shift
+    mkdir -p "$RUN/$name/tmp"
+    # shellcheck disable=SC2086
+    launch "$name" java $JVM "-Duser.home=$RUN/$name" "-Drocketmq.home.dir=$RUN/$name" "-Djava.io.tmpdir=$RUN/$name/tmp" "$@"
+}
+
 # A process is remembered with its start time, so that a pid used again by somebody else is never killed.
 start_time() { awk '{ sub(/.*\) /, ""); print $20 }' "/proc/$1/stat" 2> /dev/null; }
 remember() { echo "$1 $(start_time "$1")" >> "$RUN/started"; }
@@ -121,9 +130,7 @@ make_home() {  # NAME
 launch_java() {  # NAME VERSION CLASS ARGUMENTS...
     local name=$1 version=$2
     shift 2
-    # shellcheck disable=SC2086
-    launch "$name" java $JVM "-Duser.home=$RUN/$name" "-Drocketmq.home.dir=$RUN/$name" \
-        "-Drocketmq.log.root.level=WARN" -cp "$CACHE/jars-$version/*" "$@"
+    java_process "$name" -cp "$CACHE/jars-$version/*" "$@"
 }
 
 real_namesrv() {  # NAME VERSION PORT
@@ -220,10 +227,7 @@ start_shared_ours() {
 start_peer() {
     local name=$1
     shift
-    mkdir -p "$RUN/$name"
-    # shellcheck disable=SC2086
-    launch "$name" java $JVM "-Duser.home=$RUN/$name" "-Drocketmq.home.dir=$RUN/$name" "-Duser.timezone=UTC" \
-        -Dfile.encoding=UTF-8 "$@" -cp "$CACHE/classes:$CACHE/jars-5.3.3/*" Peer
+    java_process "$name" -Duser.timezone=UTC -Dfile.encoding=UTF-8 "$@" -cp "$CACHE/classes:$CACHE/jars-5.3.3/*" Peer
     wait_for_words "$name" 30 "^ready "
 }
 

@@ -68,8 +68,8 @@ compile_java() {
 
 # A command like gobench, so that who runs the benchmarks need not know what a class path is.
 write_javabench() {
-    printf '#!/bin/sh\nexec java -Xms256m -Xmx1g -Duser.home="%s" -Drmq.peer.log=bench -cp "%s" Bench "$@"\n' \
-        "$cache" "$cache/classes:$cache/jars-5.3.3/*" > "$cache/javabench"
+    printf '#!/bin/sh\nexec java -Xms256m -Xmx1g -Duser.home="%s" -Djava.io.tmpdir="%s" -Drmq.peer.log=bench -cp "%s" Bench "$@"\n' \
+        "$cache" "$cache" "$cache/classes:$cache/jars-5.3.3/*" > "$cache/javabench"
     chmod +x "$cache/javabench"
 }
 
