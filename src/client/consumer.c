@@ -183,9 +183,12 @@ static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
     rq_free(subs);
 }
 
+/* Queues may be about to move: who gets them reads the offsets while we still ask for the members. */
 static void members_changed(struct rq_member *member)
 {
-    rq_rebalance_all(RQ_CONTAINER_OF(member, struct rmq_consumer, member));
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(member, struct rmq_consumer, member);
+    rq_offset_persist_all(consumer, false, RQ_ASK_TIMEOUT_MS);
+    rq_rebalance_all(consumer);
 }
 
 static const struct rq_member_ops member_ops = {.heartbeat = write_heartbeat,

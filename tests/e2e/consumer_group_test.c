@@ -2,10 +2,13 @@
 /* Copyright The librmq Authors */
 /* Members of a group share the queues: each queue has one owner, and moves when members come and
  * go. */
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
@@ -123,6 +126,51 @@ static void every_strategy_gives_each_queue_one_owner(void)
     tl_cluster_stop(&cluster);
 }
 
+/* The broker sees the connection end and tells the others at once. */
+static void the_queues_of_a_killed_member_move_at_once(void)
+{
+    struct tl_cluster cluster;
+    int status = 0;
+    tl_cluster_start(&cluster, 8);
+    pid_t child = fork();
+    if (child == 0) {
+        tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+        pause();
+        _exit(0);
+    }
+    struct shares shares = {.topic = cluster.topic, .count = 1, .least = 4, .most = 4, .sum = 4};
+    shares.members[0] = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    TL_CHECK(tl_wait(are_shared, &shares, 10000));
+    int64_t start = tl_now_ms();
+    TL_EQUAL(kill(child, SIGKILL), 0);
+    TL_EQUAL(waitpid(child, &status, 0), child);
+    shares.least = shares.most = shares.sum = 8;
+    TL_CHECK(tl_wait(are_shared, &shares, 10000));
+    printf("moved after %lld ms\n", (long long)(tl_now_ms() - start));
+    rmq_consumer_destroy(shares.members[0]);
+    tl_cluster_stop(&cluster);
+}
+
+static void thirty_members_start_together(void)
+{
+    struct tl_cluster cluster;
+    rmq_consumer *members[30];
+    tl_cluster_start(&cluster, 8);
+    int64_t start = tl_now_ms();
+    for (int i = 0; i < 30; i++) {
+        members[i] = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    }
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 200);
+    tl_seen_wait(&seen, 200, 10000);
+    printf("%lld ms\n", (long long)(tl_now_ms() - start));
+    for (int i = 0; i < 30; i++) {
+        rmq_consumer_destroy(members[i]);
+    }
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void changes_are_told_as_events(void)
 {
     struct tl_cluster cluster;
@@ -199,6 +247,8 @@ int main(int argc, char **argv)
         TL_CASE(queues_are_shared_and_move_when_members_come_and_go),
         TL_CASE(more_members_than_queues_leave_some_without),
         TL_CASE(every_strategy_gives_each_queue_one_owner),
+        TL_CASE(the_queues_of_a_killed_member_move_at_once),
+        TL_CASE(thirty_members_start_together),
         TL_CASE(changes_are_told_as_events),
         TL_CASE(consumers_share_their_threads),
     };
