@@ -338,6 +338,12 @@ static void beat_answered(struct rq_request *request, rmq_status status, struct 
         tell_consumers(instance);
     }
     rq_free(beat);
+    instance->beats--;
+}
+
+bool rq_instance_is_beating(const struct rq_instance *instance)
+{
+    return instance->beats > 0;
 }
 
 static void send_beat(struct rq_instance *instance, struct rq_peer *peer, struct rq_broker_health *health,
@@ -351,6 +357,7 @@ static void send_beat(struct rq_instance *instance, struct rq_peer *peer, struct
     beat->health = health;
     beat->is_new = is_new;
     beat->request.done = beat_answered;
+    instance->beats++;
     rq_instance_request(instance, peer, &beat->request, RQ_REQ_HEART_BEAT, NULL, NULL, body, timeout_ms);
 }
 

@@ -14,6 +14,8 @@
 
 #define DEFAULT_TIMEOUT_MS  10000
 #define TIMEOUT_MOST_MS     86400000
+#define BEAT_CHECK_MS       2
+#define BEAT_WAIT_MS        1000
 #define LAST_STEPS_MOST_MS  3000 /* committing and leaving, when brokers do not answer */
 #define LAST_STEPS_LEAST_MS 500  /* the same when the deadline has passed */
 
@@ -45,9 +47,26 @@ static void drop_topics(struct rmq_consumer *consumer)
     }
 }
 
+/* Heartbeats on their way are waited for: a broker that worked on one after the unregistering would
+ * count us as a member, with a share that nobody reads. */
+static bool must_wait_for_beats(struct rmq_consumer *consumer)
+{
+    int64_t now = rq_mono_ms();
+    if (consumer->beats_until_ms == 0) {
+        consumer->beats_until_ms = now + BEAT_WAIT_MS;
+    }
+    return consumer->added && now < consumer->beats_until_ms &&
+           rq_instance_is_beating(consumer->instance);
+}
+
 static void leave(struct rmq_consumer *consumer)
 {
+    if (must_wait_for_beats(consumer)) {
+        rq_timer_start(consumer->loop, &consumer->close_timer, BEAT_CHECK_MS);
+        return;
+    }
     rq_timer_stop(&consumer->close_timer);
+    consumer->close_stage = STAGE_LEAVE;
     drop_topics(consumer);
     if (!consumer->added) {
         on_closed(consumer);
@@ -66,7 +85,6 @@ void rq_close_check(struct rmq_consumer *consumer)
         rq_offset_persist_all(consumer, true, time_left(consumer));
     }
     if (consumer->close_stage == STAGE_COMMIT && consumer->commits == 0) {
-        consumer->close_stage = STAGE_LEAVE;
         leave(consumer);
     }
 }

@@ -155,6 +155,7 @@ struct rmq_consumer {
     bool overdue;    /* the deadline has passed: nothing is awaited any longer */
     int close_stage;
     int64_t close_deadline_ms;
+    int64_t beats_until_ms; /* leaving waits so long for heartbeats to be answered; 0 = not set */
     struct rq_timer close_timer;
     int commits; /* under way */
 };

@@ -89,6 +89,10 @@ void rq_instance_remove(struct rq_instance *instance, struct rq_member *member, 
 /* Loop. Heartbeat to all brokers now (subscription or assignment changed); several calls in one turn of the loop are one. */
 void rq_instance_heartbeat(struct rq_instance *instance);
 
+/* Loop. Whether heartbeats wait for their answers. A broker may work on one of them after an
+ * unregistering that came behind it, and have a member again that is gone. */
+bool rq_instance_is_beating(const struct rq_instance *instance);
+
 /* ---- routes ---- */
 
 /* A topic that somebody uses. While watched it is refreshed every poll interval, at once when added; changed is called on the loop with the

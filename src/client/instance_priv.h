@@ -67,6 +67,7 @@ struct rq_instance {
     struct rq_timer soon_timer; /* heartbeat at the end of this turn */
     int64_t probe_interval_ms;
     bool heartbeat_failing; /* logged */
+    int beats;              /* heartbeats without an answer yet */
     bool closing;
 };
 
