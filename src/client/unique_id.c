@@ -34,7 +34,7 @@ struct origin {
 
 /* Origins are never freed while the process runs: another thread may be reading one. There is one a month. */
 static _Atomic(struct origin *) current_origin;
-static _Atomic uint64_t making; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
+static _Atomic uint64_t current_maker; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
 static atomic_uint_fast32_t counter;
 
 static const char hex_digits[] = "0123456789ABCDEF";
@@ -93,7 +93,7 @@ static void lock_making(void)
 {
     uint64_t mark = rq_fork_mark();
     uint64_t seen = 0;
-    while (!atomic_compare_exchange_weak_explicit(&making, &seen, mark, memory_order_acquire,
+    while (!atomic_compare_exchange_weak_explicit(&current_maker, &seen, mark, memory_order_acquire,
                                                   memory_order_relaxed)) {
         if (seen == mark) {
             seen = 0;
@@ -116,7 +116,7 @@ static const struct origin *make_origin(struct origin *spare, int64_t mono_ms)
         }
         origin = made ? made : spare;
     }
-    atomic_store_explicit(&making, 0, memory_order_release);
+    atomic_store_explicit(&current_maker, 0, memory_order_release);
     return origin;
 }
 
