@@ -60,8 +60,11 @@ struct rq_cursor {
 
 static inline struct rq_cursor rq_cursor(const void *p, size_t n)
 {
-    const char *start = n ? p : ""; /* no arithmetic on NULL */
-    return (struct rq_cursor){.p = start, .end = start + n, .bad = false};
+    if (n == 0) { /* no arithmetic on NULL */
+        static const char nothing[1];
+        return (struct rq_cursor){.p = nothing, .end = nothing, .bad = false};
+    }
+    return (struct rq_cursor){.p = p, .end = (const char *)p + n, .bad = false};
 }
 
 static inline size_t rq_cursor_left(const struct rq_cursor *c)
