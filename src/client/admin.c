@@ -24,9 +24,9 @@
 #include "wire/names.h"
 
 #define DEFAULT_TIMEOUT_MS 6000
-#define INTERVAL_MS 30000
-#define VIEW_BODY_MAX ((size_t)64 << 20)
-#define ROUTE_RETRY_MS 50 /* between two looks whether the name server knows a new topic */
+#define INTERVAL_MS        30000
+#define VIEW_BODY_MAX      ((size_t)64 << 20)
+#define ROUTE_RETRY_MS     50 /* between two looks whether the name server knows a new topic */
 
 struct rmq_admin {
     uint64_t mark;
@@ -64,7 +64,8 @@ void rmq_admin_destroy(rmq_admin *admin)
     }
 }
 
-static rmq_status begin(const rmq_admin *admin, int64_t timeout_ms, int64_t *deadline_ms, rmq_error **err)
+static rmq_status begin(const rmq_admin *admin, int64_t timeout_ms, int64_t *deadline_ms,
+                        rmq_error **err)
 {
     if (!admin) {
         return rq_error_set(err, RMQ_ERR_INVALID, "admin is NULL");
@@ -90,12 +91,14 @@ static rmq_status hand_out(struct rq_buf *buf, char **out, const char *what, rmq
 
 /* ---- name server ---- */
 
-static rmq_status get_cluster_info(rmq_admin *admin, int64_t deadline_ms, struct rq_cluster_info *info,
-                                   rmq_error **err)
+static rmq_status get_cluster_info(rmq_admin *admin, int64_t deadline_ms,
+                                   struct rq_cluster_info *info, rmq_error **err)
 {
-    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_GET_BROKER_CLUSTER_INFO, NULL, NULL);
+    struct rq_frame_spec spec =
+        rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_GET_BROKER_CLUSTER_INFO, NULL, NULL);
     struct rq_reply reply;
-    rmq_status st = rq_ask_namesrv(admin->instance, &spec, "cluster info", deadline_ms, &reply, err);
+    rmq_status st =
+        rq_ask_namesrv(admin->instance, &spec, "cluster info", deadline_ms, &reply, err);
     if (st == RMQ_OK) {
         st = rq_cluster_info_parse(reply.body, info, err);
         rq_reply_free(&reply);
@@ -103,8 +106,8 @@ static rmq_status get_cluster_info(rmq_admin *admin, int64_t deadline_ms, struct
     return st;
 }
 
-static rmq_status get_route(rmq_admin *admin, const char *topic, int64_t deadline_ms, struct rq_route_data *route,
-                            rmq_error **err)
+static rmq_status get_route(rmq_admin *admin, const char *topic, int64_t deadline_ms,
+                            struct rq_route_data *route, rmq_error **err)
 {
     struct rq_hdr_topic fields = {.topic = rq_slice_str(topic)};
     RQ_SET(topic, &fields, accept_standard_json_only, true);
@@ -154,13 +157,15 @@ rmq_status rmq_admin_topic_list(rmq_admin *admin, int64_t timeout_ms, char **out
     return st;
 }
 
-rmq_status rmq_admin_topic_route(rmq_admin *admin, const char *topic, int64_t timeout_ms, char **out,
-                                 rmq_error **err)
+rmq_status rmq_admin_topic_route(rmq_admin *admin, const char *topic, int64_t timeout_ms,
+                                 char **out, rmq_error **err)
 {
     int64_t deadline;
     rmq_status st = begin(admin, timeout_ms, &deadline, err);
     if (st != RMQ_OK || !topic || !out) {
-        return st != RMQ_OK ? st : rq_error_set(err, RMQ_ERR_INVALID, "topic route: topic and out are required");
+        return st != RMQ_OK
+                   ? st
+                   : rq_error_set(err, RMQ_ERR_INVALID, "topic route: topic and out are required");
     }
     struct rq_route_data route = {0};
     st = get_route(admin, topic, deadline, &route, err);
@@ -210,23 +215,26 @@ static bool in_cluster(const struct rq_route_broker_data *broker, const char *cl
     return !cluster || (broker->cluster && strcmp(broker->cluster, cluster) == 0);
 }
 
-static rmq_status create_on(rmq_admin *admin, const char *addr, const struct rq_hdr_create_topic *fields,
-                            int64_t deadline_ms, rmq_error **err)
+static rmq_status create_on(rmq_admin *admin, const char *addr,
+                            const struct rq_hdr_create_topic *fields, int64_t deadline_ms,
+                            rmq_error **err)
 {
-    struct rq_frame_spec spec =
-        rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_UPDATE_AND_CREATE_TOPIC, &rq_tab_create_topic, fields);
+    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_UPDATE_AND_CREATE_TOPIC,
+                                                 &rq_tab_create_topic, fields);
     struct rq_reply reply;
     char what[RQ_NAME_MAX + 32];
-    (void)snprintf(what, sizeof what, "creation of topic %.*s", (int)fields->topic.n, fields->topic.p);
-    rmq_status st =
-        rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, 0, deadline_ms, &reply, err);
+    (void)snprintf(what, sizeof what, "creation of topic %.*s", (int)fields->topic.n,
+                   fields->topic.p);
+    rmq_status st = rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, 0,
+                                  deadline_ms, &reply, err);
     if (st == RMQ_OK) {
         rq_reply_free(&reply);
     }
     return st;
 }
 
-static bool route_has(const struct rq_route_data *route, const char *broker_name, int32_t reads, int32_t writes)
+static bool route_has(const struct rq_route_data *route, const char *broker_name, int32_t reads,
+                      int32_t writes)
 {
     for (size_t i = 0; i < route->queue_count; i++) {
         const struct rq_route_queue_data *queue = &route->queues[i];
@@ -237,8 +245,9 @@ static bool route_has(const struct rq_route_data *route, const char *broker_name
     return false;
 }
 
-static bool route_is_complete(rmq_admin *admin, const struct rq_cluster_info *info, const char *cluster,
-                              const struct rq_hdr_create_topic *fields, const char *topic, int64_t deadline_ms)
+static bool route_is_complete(rmq_admin *admin, const struct rq_cluster_info *info,
+                              const char *cluster, const struct rq_hdr_create_topic *fields,
+                              const char *topic, int64_t deadline_ms)
 {
     struct rq_route_data route = {0};
     if (get_route(admin, topic, deadline_ms, &route, NULL) != RMQ_OK) {
@@ -248,7 +257,8 @@ static bool route_is_complete(rmq_admin *admin, const struct rq_cluster_info *in
     for (size_t i = 0; i < info->broker_count && complete; i++) {
         const struct rq_route_broker_data *broker = &info->brokers[i];
         if (in_cluster(broker, cluster) && master_of(broker)) {
-            complete = route_has(&route, broker->broker_name, fields->read_queue_nums, fields->write_queue_nums);
+            complete = route_has(&route, broker->broker_name, fields->read_queue_nums,
+                                 fields->write_queue_nums);
         }
     }
     rq_route_data_clear(&route);
@@ -269,8 +279,9 @@ static void pause_ms(int64_t ms)
     rq_mutex_destroy(&lock);
 }
 
-static rmq_status create_on_all(rmq_admin *admin, const struct rq_cluster_info *info, const char *cluster,
-                                const struct rq_hdr_create_topic *fields, int64_t deadline_ms, rmq_error **err)
+static rmq_status create_on_all(rmq_admin *admin, const struct rq_cluster_info *info,
+                                const char *cluster, const struct rq_hdr_create_topic *fields,
+                                int64_t deadline_ms, rmq_error **err)
 {
     size_t masters = 0;
     for (size_t i = 0; i < info->broker_count; i++) {
@@ -285,14 +296,15 @@ static rmq_status create_on_all(rmq_admin *admin, const struct rq_cluster_info *
         }
     }
     if (masters == 0) {
-        return rq_error_set(err, RMQ_ERR_NO_BROKER, "no master is registered%s%s", cluster ? " in cluster " : "",
-                            cluster ? cluster : "");
+        return rq_error_set(err, RMQ_ERR_NO_BROKER, "no master is registered%s%s",
+                            cluster ? " in cluster " : "", cluster ? cluster : "");
     }
     return RMQ_OK;
 }
 
-rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const char *topic, int32_t read_queues,
-                                  int32_t write_queues, int32_t perm, int64_t timeout_ms, rmq_error **err)
+rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const char *topic,
+                                  int32_t read_queues, int32_t write_queues, int32_t perm,
+                                  int64_t timeout_ms, rmq_error **err)
 {
     int64_t deadline;
     rmq_status st = begin(admin, timeout_ms, &deadline, err);
@@ -300,7 +312,8 @@ rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const c
         st = rq_topic_check(rq_slice_str(topic), err);
     }
     if (st == RMQ_OK && (read_queues < 0 || write_queues < 0 || perm < 0 || perm > 7)) {
-        st = rq_error_set(err, RMQ_ERR_INVALID, "topic %s: %d read queues, %d write queues, permission %d", topic,
+        st = rq_error_set(err, RMQ_ERR_INVALID,
+                          "topic %s: %d read queues, %d write queues, permission %d", topic,
                           (int)read_queues, (int)write_queues, (int)perm);
     }
     struct rq_cluster_info info = {0};
@@ -321,7 +334,8 @@ rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const c
     st = create_on_all(admin, &info, cluster, &fields, deadline, err);
     while (st == RMQ_OK && !route_is_complete(admin, &info, cluster, &fields, topic, deadline)) {
         if (rq_mono_ms() + ROUTE_RETRY_MS >= deadline) {
-            st = rq_error_set(err, RMQ_ERR_TIMEOUT, "topic %s was created, but no name server shows it yet", topic);
+            st = rq_error_set(err, RMQ_ERR_TIMEOUT,
+                              "topic %s was created, but no name server shows it yet", topic);
             break;
         }
         pause_ms(ROUTE_RETRY_MS);
@@ -352,8 +366,8 @@ void rmq_admin_queue_status_free(rmq_queue_status *list, size_t count)
     rq_free(list);
 }
 
-static rmq_status add_stats(const struct rq_queue_table *table, rmq_queue_status **list, size_t *count,
-                            rmq_error **err)
+static rmq_status add_stats(const struct rq_queue_table *table, rmq_queue_status **list,
+                            size_t *count, rmq_error **err)
 {
     if (table->count == 0) {
         return RMQ_OK;
@@ -378,8 +392,9 @@ static rmq_status add_stats(const struct rq_queue_table *table, rmq_queue_status
     return RMQ_OK;
 }
 
-static rmq_status stats_of(rmq_admin *admin, const char *addr, const char *topic, int64_t deadline_ms,
-                           rmq_queue_status **list, size_t *count, rmq_error **err)
+static rmq_status stats_of(rmq_admin *admin, const char *addr, const char *topic,
+                           int64_t deadline_ms, rmq_queue_status **list, size_t *count,
+                           rmq_error **err)
 {
     struct rq_hdr_topic fields = {.topic = rq_slice_str(topic)};
     struct rq_frame_spec spec =
@@ -387,8 +402,8 @@ static rmq_status stats_of(rmq_admin *admin, const char *addr, const char *topic
     struct rq_reply reply;
     char what[RQ_NAME_MAX + 32];
     (void)snprintf(what, sizeof what, "status of topic %s", topic);
-    rmq_status st =
-        rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, 0, deadline_ms, &reply, err);
+    rmq_status st = rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, 0,
+                                  deadline_ms, &reply, err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -402,13 +417,15 @@ static rmq_status stats_of(rmq_admin *admin, const char *addr, const char *topic
     return st;
 }
 
-rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t timeout_ms, rmq_queue_status **out,
-                                  size_t *count, rmq_error **err)
+rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t timeout_ms,
+                                  rmq_queue_status **out, size_t *count, rmq_error **err)
 {
     int64_t deadline;
     rmq_status st = begin(admin, timeout_ms, &deadline, err);
     if (st != RMQ_OK || !topic || !out || !count) {
-        return st != RMQ_OK ? st : rq_error_set(err, RMQ_ERR_INVALID, "topic status: topic, out, count are required");
+        return st != RMQ_OK ? st
+                            : rq_error_set(err, RMQ_ERR_INVALID,
+                                           "topic status: topic, out, count are required");
     }
     struct rq_route_data route = {0};
     st = get_route(admin, topic, deadline, &route, err);
@@ -437,8 +454,8 @@ rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t t
 }
 
 /* Address of a broker in the topic's route: its master, else any; broker_name NULL: the first broker. Copied to out. */
-static rmq_status broker_addr(rmq_admin *admin, const char *topic, const char *broker_name, int64_t deadline_ms,
-                              char **out, rmq_error **err)
+static rmq_status broker_addr(rmq_admin *admin, const char *topic, const char *broker_name,
+                              int64_t deadline_ms, char **out, rmq_error **err)
 {
     struct rq_route_data route = {0};
     rmq_status st = get_route(admin, topic, deadline_ms, &route, err);
@@ -449,7 +466,8 @@ static rmq_status broker_addr(rmq_admin *admin, const char *topic, const char *b
     const char *found = NULL;
     for (size_t i = 0; i < route.broker_count && !found; i++) {
         const struct rq_route_broker_data *broker = &route.brokers[i];
-        if ((!broker_name || strcmp(broker->broker_name, broker_name) == 0) && broker->addr_count > 0) {
+        if ((!broker_name || strcmp(broker->broker_name, broker_name) == 0) &&
+            broker->addr_count > 0) {
             found = master_of(broker) ? master_of(broker) : broker->addrs[0].addr;
         }
     }
@@ -465,15 +483,17 @@ static rmq_status broker_addr(rmq_admin *admin, const char *topic, const char *b
 }
 
 rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const char *topic,
-                                     const char *broker_name, int32_t queue_id, int64_t timeout_ms, int64_t *offset,
-                                     rmq_error **err)
+                                     const char *broker_name, int32_t queue_id, int64_t timeout_ms,
+                                     int64_t *offset, rmq_error **err)
 {
     int64_t deadline;
     rmq_status st = begin(admin, timeout_ms, &deadline, err);
     if (st != RMQ_OK || !group || !topic || !broker_name || !offset) {
-        return st != RMQ_OK ? st
-                            : rq_error_set(err, RMQ_ERR_INVALID,
-                                           "consumer offset: group, topic, broker name and offset are required");
+        return st != RMQ_OK
+                   ? st
+                   : rq_error_set(
+                         err, RMQ_ERR_INVALID,
+                         "consumer offset: group, topic, broker name and offset are required");
     }
     char *addr = NULL;
     st = broker_addr(admin, topic, broker_name, deadline, &addr, err);
@@ -487,10 +507,10 @@ rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const 
                                                  &rq_tab_query_consumer_offset, &fields);
     struct rq_reply reply;
     char what[2 * RQ_NAME_MAX];
-    (void)snprintf(what, sizeof what, "offset of group %s in %s of %s, queue %d", group, topic, broker_name,
-                   (int)queue_id);
-    st = rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, RQ_RESP_QUERY_NOT_FOUND, deadline,
-                       &reply, err);
+    (void)snprintf(what, sizeof what, "offset of group %s in %s of %s, queue %d", group, topic,
+                   broker_name, (int)queue_id);
+    st = rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what,
+                       RQ_RESP_QUERY_NOT_FOUND, deadline, &reply, err);
     rq_free(addr);
     if (st == RMQ_OK) {
         struct rq_hdr_offset_response answer;
@@ -503,17 +523,17 @@ rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const 
 
 /* ---- groups ---- */
 
-static rmq_status ask_members(rmq_admin *admin, const char *addr, const char *group, int64_t deadline_ms, char **out,
-                              rmq_error **err)
+static rmq_status ask_members(rmq_admin *admin, const char *addr, const char *group,
+                              int64_t deadline_ms, char **out, rmq_error **err)
 {
     struct rq_hdr_consumer_group fields = {.consumer_group = rq_slice_str(group)};
-    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_GET_CONSUMER_LIST_BY_GROUP,
-                                                 &rq_tab_consumer_group, &fields);
+    struct rq_frame_spec spec = rq_frame_request(
+        RQ_SERIALIZE_JSON, RQ_REQ_GET_CONSUMER_LIST_BY_GROUP, &rq_tab_consumer_group, &fields);
     struct rq_reply reply;
     char what[RQ_NAME_MAX + 32];
     (void)snprintf(what, sizeof what, "members of group %s", group);
-    rmq_status st =
-        rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, 0, deadline_ms, &reply, err);
+    rmq_status st = rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, 0,
+                                  deadline_ms, &reply, err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -533,13 +553,15 @@ static rmq_status ask_members(rmq_admin *admin, const char *addr, const char *gr
     return st;
 }
 
-rmq_status rmq_admin_group_members(rmq_admin *admin, const char *group, const char *topic, int64_t timeout_ms,
-                                   char **out, rmq_error **err)
+rmq_status rmq_admin_group_members(rmq_admin *admin, const char *group, const char *topic,
+                                   int64_t timeout_ms, char **out, rmq_error **err)
 {
     int64_t deadline;
     rmq_status st = begin(admin, timeout_ms, &deadline, err);
     if (st != RMQ_OK || !group || !out) {
-        return st != RMQ_OK ? st : rq_error_set(err, RMQ_ERR_INVALID, "group members: group and out are required");
+        return st != RMQ_OK ? st
+                            : rq_error_set(err, RMQ_ERR_INVALID,
+                                           "group members: group and out are required");
     }
     char retry[RQ_NAME_MAX];
     if (!topic && rq_topic_of_retry(rq_slice_str(group), retry) == 0) {
@@ -562,7 +584,9 @@ rmq_status rmq_admin_view_message(rmq_admin *admin, const char *offset_msg_id, i
     int64_t deadline;
     rmq_status st = begin(admin, timeout_ms, &deadline, err);
     if (st != RMQ_OK || !offset_msg_id || !out) {
-        return st != RMQ_OK ? st : rq_error_set(err, RMQ_ERR_INVALID, "view message: id and out are required");
+        return st != RMQ_OK
+                   ? st
+                   : rq_error_set(err, RMQ_ERR_INVALID, "view message: id and out are required");
     }
     struct rq_host host;
     int64_t offset = 0;
@@ -573,13 +597,13 @@ rmq_status rmq_admin_view_message(rmq_admin *admin, const char *offset_msg_id, i
     char addr[RQ_HOST_TEXT];
     (void)rq_host_text(&host, addr);
     struct rq_hdr_view_message fields = {.offset = offset};
-    struct rq_frame_spec spec =
-        rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_VIEW_MESSAGE_BY_ID, &rq_tab_view_message, &fields);
+    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_VIEW_MESSAGE_BY_ID,
+                                                 &rq_tab_view_message, &fields);
     char what[RQ_MSGID_MAX + 32];
     (void)snprintf(what, sizeof what, "message %.56s", offset_msg_id);
     struct rq_reply reply;
-    st = rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, RQ_RESP_SYSTEM_ERROR, deadline, &reply,
-                       err);
+    st = rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), what, RQ_RESP_SYSTEM_ERROR,
+                       deadline, &reply, err);
     if (st != RMQ_OK) {
         return st;
     }

@@ -34,8 +34,8 @@ static void namesrv_answered(void *user, struct rq_in *answer, const rmq_error *
 }
 
 /* An answer that is not SUCCESS becomes an error, and is freed. */
-static rmq_status check_answer(struct rq_reply *reply, const char *addr, const char *what, int32_t not_found,
-                               rmq_error **err)
+static rmq_status check_answer(struct rq_reply *reply, const char *addr, const char *what,
+                               int32_t not_found, rmq_error **err)
 {
     if (reply->header.code == RQ_RESP_SUCCESS) {
         return RMQ_OK;
@@ -49,8 +49,9 @@ static rmq_status check_answer(struct rq_reply *reply, const char *addr, const c
     return st;
 }
 
-rmq_status rq_ask_namesrv(struct rq_instance *instance, const struct rq_frame_spec *spec, const char *what,
-                          int64_t deadline_ms, struct rq_reply *reply, rmq_error **err)
+rmq_status rq_ask_namesrv(struct rq_instance *instance, const struct rq_frame_spec *spec,
+                          const char *what, int64_t deadline_ms, struct rq_reply *reply,
+                          rmq_error **err)
 {
     struct rq_namesrv *servers = rq_instance_namesrv(instance);
     struct asked asked = {.reply = reply};
@@ -63,7 +64,8 @@ rmq_status rq_ask_namesrv(struct rq_instance *instance, const struct rq_frame_sp
     }
     rq_waiter_wait(&asked.waiter);
     if (asked.status == RMQ_OK) {
-        int32_t not_found = spec->code == RQ_REQ_GET_ROUTEINFO_BY_TOPIC ? RQ_RESP_TOPIC_NOT_EXIST : 0;
+        int32_t not_found =
+            spec->code == RQ_REQ_GET_ROUTEINFO_BY_TOPIC ? RQ_RESP_TOPIC_NOT_EXIST : 0;
         return check_answer(reply, rq_namesrv_list(servers), what, not_found, err);
     }
     if (err && asked.err) {
@@ -75,7 +77,8 @@ rmq_status rq_ask_namesrv(struct rq_instance *instance, const struct rq_frame_sp
     return rq_error_set(err, asked.status, "%s: %s", what, rmq_status_text(asked.status));
 }
 
-static rmq_status call_failed(struct rq_peer *peer, rmq_status st, const char *what, rmq_error **err)
+static rmq_status call_failed(struct rq_peer *peer, rmq_status st, const char *what,
+                              rmq_error **err)
 {
     rmq_error *why = NULL;
     if (st == RMQ_ERR_CONNECT || st == RMQ_ERR_RESOLVE) {
@@ -90,9 +93,10 @@ static rmq_status call_failed(struct rq_peer *peer, rmq_status st, const char *w
     return st;
 }
 
-rmq_status rq_ask_broker(struct rq_instance *instance, const char *addr, const struct rq_frame_spec *spec,
-                         struct rq_slice body, const char *what, int32_t not_found, int64_t deadline_ms,
-                         struct rq_reply *reply, rmq_error **err)
+rmq_status rq_ask_broker(struct rq_instance *instance, const char *addr,
+                         const struct rq_frame_spec *spec, struct rq_slice body, const char *what,
+                         int32_t not_found, int64_t deadline_ms, struct rq_reply *reply,
+                         rmq_error **err)
 {
     *reply = (struct rq_reply){0};
     struct rq_peer *peer = NULL;
@@ -110,7 +114,8 @@ rmq_status rq_ask_broker(struct rq_instance *instance, const char *addr, const s
         rq_out_destroy(out);
     } else {
         st = rq_peer_call_reply(peer, out, deadline_ms, RQ_WAIT, reply);
-        st = st == RMQ_OK ? check_answer(reply, addr, what, not_found, err) : call_failed(peer, st, what, err);
+        st = st == RMQ_OK ? check_answer(reply, addr, what, not_found, err)
+                          : call_failed(peer, st, what, err);
     }
     rq_peer_put(peer);
     return st;

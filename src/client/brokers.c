@@ -15,8 +15,8 @@
 #include "client/instance_priv.h"
 #include "wire/heartbeat.h"
 
-#define PROBE_FIRST_MS 1000
-#define PROBE_LAST_MS 10000 /* probes become rarer, up to this interval */
+#define PROBE_FIRST_MS   1000
+#define PROBE_LAST_MS    10000 /* probes become rarer, up to this interval */
 #define PROBE_TIMEOUT_MS 1000
 
 struct rq_broker_health *rq_brokers_health(struct rq_instance *instance, struct rq_slice name)
@@ -88,7 +88,8 @@ static bool copy_addrs(struct rq_broker_entry *entry, const struct rq_route_brok
     return true;
 }
 
-static struct rq_broker_entry *get_entry(struct rq_instance *instance, const struct rq_route_broker *broker)
+static struct rq_broker_entry *get_entry(struct rq_instance *instance,
+                                         const struct rq_route_broker *broker)
 {
     struct rq_broker_entry *entry = rq_map_get(&instance->brokers, rq_slice_str(broker->name));
     if (entry) {
@@ -159,8 +160,8 @@ static void clean_offline(struct rq_instance *instance)
             if (in_any_route(instance, entry->addrs[k].addr)) {
                 entry->addrs[kept++] = entry->addrs[k];
             } else {
-                RQ_LOG(INFO, "broker address is in no route any more", "broker=%s address=%s", item->key,
-                       entry->addrs[k].addr);
+                RQ_LOG(INFO, "broker address is in no route any more", "broker=%s address=%s",
+                       item->key, entry->addrs[k].addr);
                 rq_peer_put(entry->addrs[k].peer);
                 rq_free(entry->addrs[k].addr);
             }
@@ -192,7 +193,8 @@ static struct rq_broker_addr *addr_by_id(struct rq_broker_entry *entry, int64_t 
     return NULL;
 }
 
-static struct rq_broker_addr *pick_addr(struct rq_broker_entry *entry, enum rq_pick pick, int64_t id)
+static struct rq_broker_addr *pick_addr(struct rq_broker_entry *entry, enum rq_pick pick,
+                                        int64_t id)
 {
     struct rq_broker_addr *addr = addr_by_id(entry, pick == RQ_PICK_ID ? id : RQ_MASTER_ID);
     if (!addr && pick == RQ_PICK_ID && id != RQ_MASTER_ID) {
@@ -259,7 +261,8 @@ struct rq_peer *rq_instance_peer(struct rq_instance *instance, const char *addr)
 
 static bool has_consumers(struct rq_instance *instance)
 {
-    for (struct rq_list *node = instance->members.next; node != &instance->members; node = node->next) {
+    for (struct rq_list *node = instance->members.next; node != &instance->members;
+         node = node->next) {
         if (RQ_CONTAINER_OF(node, struct rq_member, node)->is_consumer) {
             return true;
         }
@@ -303,7 +306,8 @@ struct beat {
     struct rq_request request;
     struct rq_instance *instance;
     struct rq_broker_health *health; /* of a master, else NULL */
-    bool is_new; /* first on its connection: the broker knows the groups again once it has answered */
+    /* First on its connection: the broker knows the groups again once it has answered. */
+    bool is_new;
 };
 
 static void tell_consumers(struct rq_instance *instance)
@@ -326,8 +330,8 @@ static void beat_answered(struct rq_request *request, rmq_status status, struct 
             RQ_LOG(WARN, "broker answers again", "broker=%s", beat->health->name);
         }
         if (answer->header->code != RQ_RESP_SUCCESS) {
-            RQ_LOG(WARN, "heartbeat was refused", "broker=%s code=%d remark=%.*s", beat->health->name,
-                   answer->header->code, (int)answer->header->remark.n,
+            RQ_LOG(WARN, "heartbeat was refused", "broker=%s code=%d remark=%.*s",
+                   beat->health->name, answer->header->code, (int)answer->header->remark.n,
                    answer->header->remark.p ? answer->header->remark.p : "");
         }
     } else if (beat->health && status != RMQ_ERR_CLOSED && !instance->closing) {
@@ -346,8 +350,9 @@ bool rq_instance_is_beating(const struct rq_instance *instance)
     return instance->beats > 0;
 }
 
-static void send_beat(struct rq_instance *instance, struct rq_peer *peer, struct rq_broker_health *health,
-                      struct rq_slice body, int64_t timeout_ms, bool is_new)
+static void send_beat(struct rq_instance *instance, struct rq_peer *peer,
+                      struct rq_broker_health *health, struct rq_slice body, int64_t timeout_ms,
+                      bool is_new)
 {
     struct beat *beat = peer ? rq_calloc(1, sizeof *beat) : NULL;
     if (!beat) {
@@ -358,7 +363,8 @@ static void send_beat(struct rq_instance *instance, struct rq_peer *peer, struct
     beat->is_new = is_new;
     beat->request.done = beat_answered;
     instance->beats++;
-    rq_instance_request(instance, peer, &beat->request, RQ_REQ_HEART_BEAT, NULL, NULL, body, timeout_ms);
+    rq_instance_request(instance, peer, &beat->request, RQ_REQ_HEART_BEAT, NULL, NULL, body,
+                        timeout_ms);
 }
 
 /* To all masters, and to slaves when there are consumers. */
@@ -379,8 +385,8 @@ static void beat_all(struct rq_instance *instance)
         for (size_t k = 0; k < entry->addr_count; k++) {
             bool master = entry->addrs[k].id == RQ_MASTER_ID;
             if (master || slaves) {
-                send_beat(instance, peer_of(instance, &entry->addrs[k]), master ? entry->health : NULL,
-                          text, RQ_API_TIMEOUT_MS, false);
+                send_beat(instance, peer_of(instance, &entry->addrs[k]),
+                          master ? entry->health : NULL, text, RQ_API_TIMEOUT_MS, false);
             }
         }
     }
@@ -409,8 +415,8 @@ static void beat_periodic(struct rq_timer *timer)
 
 /* ---- connections come back ---- */
 
-static struct rq_broker_entry *entry_of_peer(struct rq_instance *instance, const struct rq_peer *peer,
-                                             bool *master)
+static struct rq_broker_entry *entry_of_peer(struct rq_instance *instance,
+                                             const struct rq_peer *peer, bool *master)
 {
     size_t i = 0;
     struct rq_map_entry *item;
@@ -429,7 +435,8 @@ static struct rq_broker_entry *entry_of_peer(struct rq_instance *instance, const
 void rq_brokers_connected(struct rq_instance *instance, struct rq_peer *peer)
 {
     bool master = false;
-    struct rq_broker_entry *entry = instance->closing ? NULL : entry_of_peer(instance, peer, &master);
+    struct rq_broker_entry *entry =
+        instance->closing ? NULL : entry_of_peer(instance, peer, &master);
     if (!entry || rq_list_empty(&instance->members) || (!master && !has_consumers(instance))) {
         return;
     }
@@ -460,8 +467,8 @@ static bool probe_suspects(struct rq_instance *instance)
         if (master && entry->health &&
             atomic_load_explicit(&entry->health->suspect, memory_order_relaxed)) {
             any = true;
-            send_beat(instance, peer_of(instance, master), entry->health, rq_slice(body.data, body.len),
-                      PROBE_TIMEOUT_MS, false);
+            send_beat(instance, peer_of(instance, master), entry->health,
+                      rq_slice(body.data, body.len), PROBE_TIMEOUT_MS, false);
         }
     }
     rq_buf_free(&body);

@@ -24,9 +24,9 @@ int64_t rq_fault_pause_ms(int64_t latency_ms)
 static void pause_until(struct rq_broker_health *health, int64_t at_ms)
 {
     int64_t old = atomic_load_explicit(&health->available_at_ms, memory_order_relaxed);
-    while (old < at_ms && !atomic_compare_exchange_weak_explicit(&health->available_at_ms, &old, at_ms,
-                                                                 memory_order_relaxed,
-                                                                 memory_order_relaxed)) {
+    while (old < at_ms &&
+           !atomic_compare_exchange_weak_explicit(&health->available_at_ms, &old, at_ms,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
     }
 }
 
@@ -115,7 +115,8 @@ bool rq_fault_has_spare(const struct rq_route *route, const struct rq_broker_hea
     return false;
 }
 
-int64_t rq_fault_share_ms(int64_t left_ms, int attempts_after, int64_t max_per_request_ms, bool spare)
+int64_t rq_fault_share_ms(int64_t left_ms, int attempts_after, int64_t max_per_request_ms,
+                          bool spare)
 {
     int64_t share = left_ms;
     if (attempts_after > 0 && max_per_request_ms >= 0) {

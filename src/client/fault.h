@@ -41,6 +41,7 @@ bool rq_fault_has_spare(const struct rq_route *route, const struct rq_broker_hea
 
 /* Most ms that the next attempt may take: left_ms, attempts that may follow it, the option sendMsgMaxTimeoutPerRequest, and whether
  * another broker could take over. Never more than left_ms. */
-int64_t rq_fault_share_ms(int64_t left_ms, int attempts_after, int64_t max_per_request_ms, bool spare);
+int64_t rq_fault_share_ms(int64_t left_ms, int attempts_after, int64_t max_per_request_ms,
+                          bool spare);
 
 #endif

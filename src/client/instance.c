@@ -29,7 +29,7 @@
 
 struct registry {
     uint64_t mark;
-    struct rq_mutex lock; /* rank 20 */
+    struct rq_mutex lock;    /* rank 20 */
     struct rq_map instances; /* guarded by lock: client id → rq_instance */
 };
 
@@ -72,7 +72,8 @@ static const char *namesrv_of(const struct rq_instance_options *options)
 static void write_instance_name(const struct rq_instance_options *options, struct rq_buf *out)
 {
     static atomic_uint_fast32_t serial;
-    const char *name = options->instance_name && *options->instance_name ? options->instance_name : "DEFAULT";
+    const char *name =
+        options->instance_name && *options->instance_name ? options->instance_name : "DEFAULT";
     if (strcmp(name, "DEFAULT") != 0 || options->keep_default_name) {
         rq_buf_add_str(out, name);
         return;
@@ -80,8 +81,9 @@ static void write_instance_name(const struct rq_instance_options *options, struc
     struct timespec now = {0};
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t nanos = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    rq_buf_addf(out, "%d#%llu", (int)getpid(),
-                (unsigned long long)(nanos + atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed)));
+    rq_buf_addf(
+        out, "%d#%llu", (int)getpid(),
+        (unsigned long long)(nanos + atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed)));
 }
 
 static void write_client_id(const struct rq_instance_options *options, const char *namesrv,
@@ -89,7 +91,8 @@ static void write_client_id(const struct rq_instance_options *options, const cha
 {
     char first[256] = "";
     size_t n = strcspn(namesrv, " \t;,");
-    (void)snprintf(first, sizeof first, "%.*s", (int)(n < sizeof first ? n : sizeof first - 1), namesrv);
+    (void)snprintf(first, sizeof first, "%.*s", (int)(n < sizeof first ? n : sizeof first - 1),
+                   namesrv);
     if (options->client_ip && *options->client_ip) {
         rq_buf_add_str(out, options->client_ip);
     } else {
@@ -107,7 +110,8 @@ static void write_client_id(const struct rq_instance_options *options, const cha
 
 /* ---- requests of brokers ---- */
 
-static struct rq_member *find_member(struct rq_instance *instance, struct rq_slice group, bool consumer)
+static struct rq_member *find_member(struct rq_instance *instance, struct rq_slice group,
+                                     bool consumer)
 {
     RQ_LIST_FOREACH_SAFE(node, next, &instance->members)
     {
@@ -119,12 +123,13 @@ static struct rq_member *find_member(struct rq_instance *instance, struct rq_sli
     return NULL;
 }
 
-static void refuse(struct rq_instance *instance, struct rq_peer *peer, const struct rq_header *header)
+static void refuse(struct rq_instance *instance, struct rq_peer *peer,
+                   const struct rq_header *header)
 {
     char remark[64];
     (void)snprintf(remark, sizeof remark, " request type %d not supported", header->code);
-    rq_instance_answer(instance, peer, header->opaque, header->flag, RQ_RESP_REQUEST_CODE_NOT_SUPPORTED,
-                       remark, rq_slice(NULL, 0));
+    rq_instance_answer(instance, peer, header->opaque, header->flag,
+                       RQ_RESP_REQUEST_CODE_NOT_SUPPORTED, remark, rq_slice(NULL, 0));
 }
 
 static void ids_changed(struct rq_instance *instance, const struct rq_header *header)
@@ -190,20 +195,20 @@ static void free_instance(struct rq_instance *instance)
     rq_free(instance);
 }
 
-static rmq_status connect_parts(struct rq_instance *instance, const struct rq_instance_options *wanted,
-                                const char *namesrv, rmq_error **err)
+static rmq_status connect_parts(struct rq_instance *instance,
+                                const struct rq_instance_options *wanted, const char *namesrv,
+                                rmq_error **err)
 {
     rmq_status st = rq_loop_shared_get(&instance->loop, err);
     if (st != RMQ_OK) {
         return st;
     }
-    const struct rq_peers_options options = {.on_request = on_request,
-                                             .on_connected = on_connected,
-                                             .user = instance,
-                                             .max_async = INT32_MAX,
-                                             .max_queued = wanted->max_queued_bytes
-                                                               ? wanted->max_queued_bytes
-                                                               : MAX_QUEUED_DEFAULT};
+    const struct rq_peers_options options = {
+        .on_request = on_request,
+        .on_connected = on_connected,
+        .user = instance,
+        .max_async = INT32_MAX,
+        .max_queued = wanted->max_queued_bytes ? wanted->max_queued_bytes : MAX_QUEUED_DEFAULT};
     st = rq_peers_create(instance->loop, &options, &instance->peers, err);
     if (st != RMQ_OK) {
         return st;
@@ -284,8 +289,9 @@ rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_
 {
     const char *namesrv = namesrv_of(options);
     if (!namesrv) {
-        return rq_error_set(err, RMQ_ERR_NO_NAMESRV,
-                            "no name server: set namesrvAddr or the environment variable NAMESRV_ADDR");
+        return rq_error_set(
+            err, RMQ_ERR_NO_NAMESRV,
+            "no name server: set namesrvAddr or the environment variable NAMESRV_ADDR");
     }
     struct rq_buf id;
     rq_buf_init(&id, 4096);
@@ -451,8 +457,9 @@ static size_t count_connected(struct rq_instance *instance, struct rq_peer **pee
     return count;
 }
 
-static void send_leave(struct rq_instance *instance, const struct rq_member *member, struct leave *leave,
-                       struct rq_peer **peers, size_t count, int64_t timeout_ms)
+static void send_leave(struct rq_instance *instance, const struct rq_member *member,
+                       struct leave *leave, struct rq_peer **peers, size_t count,
+                       int64_t timeout_ms)
 {
     struct rq_hdr_unregister_client fields = {.client_id = rq_slice_str(instance->client_id)};
     if (member->is_consumer) {
@@ -512,15 +519,17 @@ static void fail_early(struct rq_task *task)
     request->done(request, request->early, NULL);
 }
 
-static void post_failure(struct rq_instance *instance, struct rq_request *request, rmq_status status)
+static void post_failure(struct rq_instance *instance, struct rq_request *request,
+                         rmq_status status)
 {
     request->early = status;
     request->task.run = fail_early;
     (void)rq_loop_post(instance->loop, &request->task);
 }
 
-void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer, struct rq_request *request,
-                      const struct rq_frame_spec *spec, struct rq_slice body, int64_t timeout_ms)
+void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer,
+                      struct rq_request *request, const struct rq_frame_spec *spec,
+                      struct rq_slice body, int64_t timeout_ms)
 {
     struct rq_out *out = peer ? rq_out_create(0) : NULL;
     if (!out) {
@@ -540,9 +549,9 @@ void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer, struct
     }
 }
 
-void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer, struct rq_request *request,
-                         int code, const struct rq_fields *table, const void *fields,
-                         struct rq_slice body, int64_t timeout_ms)
+void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer,
+                         struct rq_request *request, int code, const struct rq_fields *table,
+                         const void *fields, struct rq_slice body, int64_t timeout_ms)
 {
     struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, table, fields);
     rq_instance_send(instance, peer, request, &spec, body, timeout_ms);
@@ -564,8 +573,8 @@ void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int 
     (void)rq_peer_oneway(peer, out, rq_deadline_ms(RQ_API_TIMEOUT_MS));
 }
 
-void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int32_t opaque, int32_t flag,
-                        int code, const char *remark, struct rq_slice body)
+void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int32_t opaque,
+                        int32_t flag, int code, const char *remark, struct rq_slice body)
 {
     if (flag & RQ_FLAG_ONEWAY) {
         return;
@@ -596,7 +605,7 @@ rmq_status rq_answer_error(rmq_status status, const struct rq_header *header, co
         }
         return st;
     }
-    return rq_error_set_remote(err, header->code, addr, "%s: broker %s answered %d %s %.*s", what, addr,
-                               header->code, rq_response_name(header->code), (int)header->remark.n,
-                               header->remark.p ? header->remark.p : "");
+    return rq_error_set_remote(err, header->code, addr, "%s: broker %s answered %d %s %.*s", what,
+                               addr, header->code, rq_response_name(header->code),
+                               (int)header->remark.n, header->remark.p ? header->remark.p : "");
 }

@@ -32,7 +32,8 @@ struct rq_instance_options {
     const char *client_ip;     /* NULL = the local address that reaches the name server */
     const char *instance_name; /* NULL = "DEFAULT" */
     const char *unit_name;
-    bool keep_default_name;    /* true: "DEFAULT" stays (broadcasting); false: it becomes <pid>#<nanoseconds> */
+    /* true: "DEFAULT" stays (broadcasting); false: it becomes <pid>#<nanoseconds> */
+    bool keep_default_name;
     int64_t poll_name_server_interval_ms;
     int64_t heartbeat_broker_interval_ms;
     const char *serialize_type; /* "JSON" or "ROCKETMQ" */
@@ -43,13 +44,18 @@ struct rq_instance_options {
  * RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM, RMQ_ERR_IO. */
 rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_instance **out,
                            rmq_error **err);
-void rq_instance_put(struct rq_instance *instance); /* waits for the loop; not on the loop; may be on the callback thread */
 
-void rq_instance_retain(struct rq_instance *instance); /* one more put; by who holds one */
+/* Waits for the loop; not on the loop; may be on the callback thread. */
+void rq_instance_put(struct rq_instance *instance);
+
+/* One more put; by who holds one. */
+void rq_instance_retain(struct rq_instance *instance);
 
 const char *rq_instance_client_id(const struct rq_instance *instance);
 struct rq_loop *rq_instance_loop(struct rq_instance *instance);
-bool rq_instance_forked(const struct rq_instance *instance); /* true in a child of the process that made it */
+
+/* true in a child of the process that made it. */
+bool rq_instance_forked(const struct rq_instance *instance);
 struct rq_peers *rq_instance_peers(struct rq_instance *instance);
 struct rq_namesrv *rq_instance_namesrv(struct rq_instance *instance); /* client/namesrv.h */
 enum rq_serialize rq_instance_serialize(const struct rq_instance *instance);
@@ -105,8 +111,10 @@ struct rq_watch {
     void (*changed)(struct rq_watch *watch, struct rq_route *route);
 };
 
-rmq_status rq_instance_watch(struct rq_instance *instance, struct rq_watch *watch, const char *topic); /* loop */
-void rq_instance_unwatch(struct rq_instance *instance, struct rq_watch *watch);                        /* loop; harmless twice */
+/* Loop; unwatch is harmless twice. */
+rmq_status rq_instance_watch(struct rq_instance *instance, struct rq_watch *watch,
+                             const char *topic);
+void rq_instance_unwatch(struct rq_instance *instance, struct rq_watch *watch);
 
 /* Newest snapshot of a topic, retained for the caller; NULL when none is known. Any thread, no waiting. */
 struct rq_route *rq_instance_route(struct rq_instance *instance, struct rq_slice topic);
@@ -133,7 +141,7 @@ void rq_instance_lookup(struct rq_instance *instance, struct rq_lookup *lookup, 
 enum rq_pick {
     RQ_PICK_MASTER, /* only the master */
     RQ_PICK_ANY,    /* the master, else any address */
-    RQ_PICK_ID      /* this id; a missing slave id: id + 1; still missing: any (Java's findBrokerAddressInSubscribe) */
+    RQ_PICK_ID /* this id; a missing slave id: id + 1; still missing: any (Java's findBrokerAddressInSubscribe) */
 };
 
 /* Loop. Connection to a broker by name; NULL when the name or the address is unknown. *is_slave (may be NULL) tells whether it is no master.
@@ -163,17 +171,17 @@ struct rq_request {
 };
 
 /* Loop. Sends a request (fields by its table, NULL for none; body copied) to a peer; peer NULL completes with RMQ_ERR_NO_BROKER. */
-void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer, struct rq_request *request,
-                         int code, const struct rq_fields *table, const void *fields,
-                         struct rq_slice body, int64_t timeout_ms);
+void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer,
+                         struct rq_request *request, int code, const struct rq_fields *table,
+                         const void *fields, struct rq_slice body, int64_t timeout_ms);
 
 /* Loop. The same without an answer; failures are dropped. */
 void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int code,
                         const struct rq_fields *table, const void *fields, struct rq_slice body);
 
 /* Any thread. Answers a request of a broker; opaque and flag are those of its header. A oneway request is not answered. */
-void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int32_t opaque, int32_t flag,
-                        int code, const char *remark, struct rq_slice body);
+void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int32_t opaque,
+                        int32_t flag, int code, const char *remark, struct rq_slice body);
 
 /* The error of an answer that is not what was hoped for: from the transport status, or, when that is RMQ_OK, from the answer's code and
  * remark. addr: the peer's; what: "pull of T". Returns the status set. */

@@ -19,14 +19,15 @@ struct rq_topic {
     struct rq_instance *instance;
     char *name;
     struct rq_route *route; /* guarded by route_lock for who is not the I/O thread */
-    bool used;              /* guarded by route_lock: rq_instance_route asked for it since the last poll */
-    int64_t used_ms;        /* the last poll that found it used */
+    bool used;       /* guarded by route_lock: rq_instance_route asked for it since the last poll */
+    int64_t used_ms; /* the last poll that found it used */
     struct rq_list watches; /* rq_watch.topic_node */
     struct rq_list lookups; /* rq_lookup.node */
     bool asking;            /* a query is under way */
     bool told_unknown;      /* the watches know that there is no route */
     bool failing;           /* the last refresh failed; logged */
-    int32_t default_queues; /* of the query under way: > 0 when an unknown topic may be made by a send */
+    /* Of the query under way: > 0 when an unknown topic may be made by a send. */
+    int32_t default_queues;
     int64_t asked_ms;
 };
 
@@ -60,7 +61,8 @@ struct rq_instance {
     /* owned by the I/O thread */
     struct rq_list members;
     struct rq_map brokers; /* name → rq_broker_entry */
-    struct rq_map healths; /* name → rq_broker_health; kept until the end: snapshots point to them */
+    /* Name → rq_broker_health; kept until the end: snapshots point to them. */
+    struct rq_map healths;
     struct rq_timer poll_timer;
     struct rq_timer heartbeat_timer;
     struct rq_timer probe_timer;
@@ -73,7 +75,8 @@ struct rq_instance {
 
 /* topics.c */
 void rq_topics_start(struct rq_instance *instance);
-void rq_topics_stop(struct rq_instance *instance); /* completes look-ups with RMQ_ERR_CLOSED; loop, or no thread left */
+/* Completes look-ups with RMQ_ERR_CLOSED. Loop, or no thread left. */
+void rq_topics_stop(struct rq_instance *instance);
 void rq_instance_topics_free(struct rq_instance *instance);
 /* A send to the topic failed: refreshed soon, at most once a second. Loop. */
 void rq_topics_refresh_soon(struct rq_instance *instance, const char *topic);
@@ -83,7 +86,8 @@ void rq_brokers_start(struct rq_instance *instance);
 void rq_brokers_stop(struct rq_instance *instance);
 void rq_brokers_free(struct rq_instance *instance);
 struct rq_broker_health *rq_brokers_health(struct rq_instance *instance, struct rq_slice name);
-void rq_brokers_apply(struct rq_instance *instance, const struct rq_route *route); /* a route changed */
+void rq_brokers_apply(struct rq_instance *instance,
+                      const struct rq_route *route); /* a route changed */
 void rq_brokers_connected(struct rq_instance *instance, struct rq_peer *peer);
 /* A broker was marked suspect: probes it in the background until it answers. Loop. */
 void rq_brokers_probe(struct rq_instance *instance);
@@ -91,7 +95,8 @@ void rq_brokers_probe(struct rq_instance *instance);
 void rq_brokers_heartbeat_body(struct rq_instance *instance, struct rq_buf *out);
 
 /* instance.c: sends a request made from extFields alone. */
-void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer, struct rq_request *request,
-                      const struct rq_frame_spec *spec, struct rq_slice body, int64_t timeout_ms);
+void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer,
+                      struct rq_request *request, const struct rq_frame_spec *spec,
+                      struct rq_slice body, int64_t timeout_ms);
 
 #endif

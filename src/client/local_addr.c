@@ -22,7 +22,8 @@ struct host_port {
 static bool split(const char *text, struct host_port *out)
 {
     const char *colon = strrchr(text, ':');
-    if (!colon || (size_t)(colon - text) >= sizeof out->host || strlen(colon + 1) >= sizeof out->port) {
+    if (!colon || (size_t)(colon - text) >= sizeof out->host ||
+        strlen(colon + 1) >= sizeof out->port) {
         return false;
     }
     size_t n = (size_t)(colon - text);
@@ -43,7 +44,8 @@ static bool source_address(const char *namesrv, struct sockaddr_storage *out)
     if (!namesrv || !split(namesrv, &to)) {
         return false;
     }
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_DGRAM};
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                             .ai_socktype = SOCK_DGRAM};
     struct addrinfo *list = NULL;
     if (getaddrinfo(to.host, to.port, &hints, &list) != 0) {
         return false;
@@ -59,7 +61,14 @@ static bool source_address(const char *namesrv, struct sockaddr_storage *out)
     return ok;
 }
 
-enum kind { KIND_NONE, KIND_LOOPBACK, KIND_LINK_LOCAL, KIND_PRIVATE_V4, KIND_PUBLIC_V6, KIND_PUBLIC_V4 };
+enum kind {
+    KIND_NONE,
+    KIND_LOOPBACK,
+    KIND_LINK_LOCAL,
+    KIND_PRIVATE_V4,
+    KIND_PUBLIC_V6,
+    KIND_PUBLIC_V4
+};
 
 static enum kind kind_of_v4(const struct sockaddr_storage *addr)
 {

@@ -14,7 +14,8 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-#define MESSAGE_TEXT_MAX (64 * 1024) /* twice what a broker takes: the send checks the exact limit */
+#define MESSAGE_TEXT_MAX                                                                           \
+    (64 * 1024) /* twice what a broker takes: the send checks the exact limit */
 #define DELAY_LEVEL_MAX 18
 
 struct rq_body *rq_body_copy(const void *data, size_t size)
@@ -100,7 +101,8 @@ static bool reserve_text(struct rmq_message *message, size_t more)
 }
 
 /* Start of the pair with this name; NULL when there is none. *value and *end (behind the value's NUL) are set when found. */
-static char *find_pair(const struct rmq_message *message, const char *name, char **value, char **end)
+static char *find_pair(const struct rmq_message *message, const char *name, char **value,
+                       char **end)
 {
     char *p = message->text + message->topic_len + 1;
     char *last = message->text + message->text_len;

@@ -37,7 +37,7 @@ void rq_body_release(struct rq_body *body); /* NULL is accepted */
 #define RQ_MESSAGE_INLINE 192 /* bytes of text that need no second allocation */
 
 struct rmq_message {
-    char *text;       /* topic NUL, then name NUL value NUL pairs */
+    char *text; /* topic NUL, then name NUL value NUL pairs */
     size_t text_len;
     size_t text_cap;
     size_t topic_len;
@@ -68,7 +68,7 @@ struct rmq_message_view {
     struct rq_views *views; /* owner */
 
     /* written while the views are made and by the consumer before it hands them out; read by any thread after that */
-    const char *topic; /* a consumer points it to RETRY_TOPIC's value */
+    const char *topic;      /* a consumer points it to RETRY_TOPIC's value */
     const char *properties; /* "name NUL value NUL …" */
     size_t properties_len;
     const char *tag;
@@ -90,8 +90,8 @@ struct rmq_message_view {
     struct rq_host store_host;
 
     /* atomic: released once when made, acquired by readers */
-    _Atomic(char *) expanded; /* decompressed body, allocated; NULL = not expanded */
-    size_t expanded_size;     /* written before expanded */
+    _Atomic(char *) expanded;            /* decompressed body, allocated; NULL = not expanded */
+    size_t expanded_size;                /* written before expanded */
     _Atomic(struct rq_view_text *) lazy; /* host and id texts, made on demand */
 
     /* owned by the consumer: its process queue keeps its state of the message here */
@@ -106,15 +106,15 @@ struct rq_views {
     struct rq_frame_ref *frame;
     size_t count;
     size_t body_bytes; /* sum of stored body sizes */
-    bool damaged;      /* the answer held bytes that are no message: what came before them is here */
+    bool damaged; /* the answer held bytes that are no message: what came before them is here */
     struct rmq_message_view items[];
 };
 
 /* Decodes the messages in body, which lies in frame and is writable. Takes over one reference of the frame on RMQ_OK. Property
  * values and topics are NUL-terminated in place. An undecodable message ends the list: views->damaged. No body is expanded yet.
  * Errors: RMQ_ERR_NOMEM, RMQ_ERR_PROTOCOL (nothing at all could be decoded). Any thread that owns the frame. */
-rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body, const char *broker_name,
-                           struct rq_views **out, rmq_error **err);
+rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
+                           const char *broker_name, struct rq_views **out, rmq_error **err);
 
 /* Whole batch, or one view of it: the same count. */
 void rq_views_retain(struct rq_views *views);

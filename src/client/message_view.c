@@ -64,7 +64,8 @@ static char *writable(const char *p)
 }
 
 /* Notes the properties that every consumer asks for. value is NUL-terminated. */
-static void note_property(struct rmq_message_view *view, const char *name, size_t n, const char *value)
+static void note_property(struct rmq_message_view *view, const char *name, size_t n,
+                          const char *value)
 {
     if (n != 4 && n != 8) {
         return;
@@ -103,8 +104,8 @@ static size_t split_properties(struct rmq_message_view *view, char *p, size_t n)
     return (size_t)(to - view->properties);
 }
 
-static void fill_view(struct rmq_message_view *view, struct rq_views *views, const struct rq_msg *msg,
-                      const char *broker_name, char **text)
+static void fill_view(struct rmq_message_view *view, struct rq_views *views,
+                      const struct rq_msg *msg, const char *broker_name, char **text)
 {
     view->views = views;
     view->broker_name = broker_name;
@@ -133,7 +134,8 @@ static void fill_view(struct rmq_message_view *view, struct rq_views *views, con
         *text += msg->properties.n + 1;
     }
     view->properties = properties ? properties : "";
-    view->properties_len = msg->properties.n ? split_properties(view, properties, msg->properties.n) : 0;
+    view->properties_len =
+        msg->properties.n ? split_properties(view, properties, msg->properties.n) : 0;
 
     /* The byte behind the topic is the first of the properties' length, which has been read. */
     writable(msg->topic.p)[msg->topic.n] = '\0';
@@ -154,13 +156,14 @@ static void fill_views(struct rq_views *views, struct rq_slice body, const char 
     }
 }
 
-rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body, const char *broker_name,
-                           struct rq_views **out, rmq_error **err)
+rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
+                           const char *broker_name, struct rq_views **out, rmq_error **err)
 {
     struct measure m = measure(body);
     if (m.count == 0 && m.damaged) {
-        return rq_error_set(err, RMQ_ERR_PROTOCOL, "answer of broker %s: %zu bytes that are no message",
-                            broker_name, body.n);
+        return rq_error_set(err, RMQ_ERR_PROTOCOL,
+                            "answer of broker %s: %zu bytes that are no message", broker_name,
+                            body.n);
     }
     struct rq_views *views = rq_calloc(1, sizeof *views + m.count * sizeof views->items[0] +
                                               strlen(broker_name) + 1 + m.text);

@@ -12,7 +12,7 @@
 #include "net/resolve.h"
 
 #define HEDGE_AFTER_MS 300 /* silence after which the next server is asked, too */
-#define SERVERS_MAX 64
+#define SERVERS_MAX    64
 
 struct server {
     char *address;
@@ -63,7 +63,8 @@ static void free_servers(struct rq_namesrv *servers)
     rq_free(servers);
 }
 
-static rmq_status add_server(struct rq_namesrv *servers, const char *text, size_t n, rmq_error **err)
+static rmq_status add_server(struct rq_namesrv *servers, const char *text, size_t n,
+                             rmq_error **err)
 {
     char host[RQ_HOST_MAX];
     uint16_t port;
@@ -74,12 +75,13 @@ static rmq_status add_server(struct rq_namesrv *servers, const char *text, size_
     if (!address) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "name server list");
     }
-    rmq_status st = strstr(address, "://")
-                        ? rq_error_set(err, RMQ_ERR_UNSUPPORTED,
-                                       "name server \"%s\": addresses with http:// are not supported, "
-                                       "give host:port",
-                                       address)
-                        : rq_address_split(address, host, &port, err);
+    rmq_status st =
+        strstr(address, "://")
+            ? rq_error_set(err, RMQ_ERR_UNSUPPORTED,
+                           "name server \"%s\": addresses with http:// are not supported, "
+                           "give host:port",
+                           address)
+            : rq_address_split(address, host, &port, err);
     if (st != RMQ_OK) {
         rq_free(address);
         return st;
@@ -219,8 +221,9 @@ static void note_refusal(struct query *query, const char *address, const struct 
 {
     rmq_error_destroy(query->error);
     query->error = NULL;
-    rq_error_set_remote(&query->error, header->code, address, "name server %s answered %d %.*s", address,
-                        header->code, (int)header->remark.n, header->remark.p ? header->remark.p : "");
+    rq_error_set_remote(&query->error, header->code, address, "name server %s answered %d %.*s",
+                        address, header->code, (int)header->remark.n,
+                        header->remark.p ? header->remark.p : "");
 }
 
 static void answer_came(struct rq_call *call, rmq_status status, struct rq_in *answer)
@@ -331,8 +334,7 @@ static void begin(struct rq_task *task)
 rmq_status rq_namesrv_ask(struct rq_namesrv *servers, const struct rq_frame_spec *spec,
                           int64_t timeout_ms, rq_namesrv_done *done, void *user)
 {
-    struct query *query =
-        rq_calloc(1, sizeof *query + servers->count * sizeof query->attempts[0]);
+    struct query *query = rq_calloc(1, sizeof *query + servers->count * sizeof query->attempts[0]);
     if (!query) {
         return RMQ_ERR_NOMEM;
     }

@@ -16,21 +16,31 @@
 
 /* Numbers are written out, since the range is shown as text, too. */
 #define NUMBER32(name, offset, def, least, most, help)                                             \
-    {name, RQ_OPT_I32, offset, def, least, most, #least " … " #most, help}
+    {                                                                                              \
+        name, RQ_OPT_I32, offset, def, least, most, #least " … " #most, help                       \
+    }
 #define NUMBER64(name, offset, def, least, most, help)                                             \
-    {name, RQ_OPT_I64, offset, def, least, most, #least " … " #most, help}
-#define BOOLEAN(name, offset, def, help) {name, RQ_OPT_BOOL, offset, def, 0, 1, "true|false", help}
+    {                                                                                              \
+        name, RQ_OPT_I64, offset, def, least, most, #least " … " #most, help                       \
+    }
+#define BOOLEAN(name, offset, def, help)                                                           \
+    {                                                                                              \
+        name, RQ_OPT_BOOL, offset, def, 0, 1, "true|false", help                                   \
+    }
 
 #define NAMESRV_HELP                                                                               \
     "Name servers as \"host:port;host:port\"; IPv6 as \"[::1]:9876\". Without it $NAMESRV_ADDR. "  \
     "Addresses of the form http://host:port are not supported."
 #define INSTANCE_HELP                                                                              \
-    "Name of the client instance. DEFAULT becomes <pid>#<nanoseconds>, so that every handle has an "  \
+    "Name of the client instance. DEFAULT becomes <pid>#<nanoseconds>, so that every handle has "  \
+    "an "                                                                                          \
     "instance of its own."
 #define CLIENT_IP_HELP                                                                             \
-    "Address in the client id; without it the local address from which the name server is reached."
+    "Address in the client id; without it the local address from which the name server is "        \
+    "reached."
 #define POLL_HELP "Interval in ms of route refreshes."
-#define HEARTBEAT_HELP "Interval in ms of heartbeats to brokers; they also go out at once on every change."
+#define HEARTBEAT_HELP                                                                             \
+    "Interval in ms of heartbeats to brokers; they also go out at once on every change."
 #define SERIALIZE_HELP "Form of request headers: JSON, or ROCKETMQ (compact binary)."
 
 static const struct rq_option producer_options[] = {
@@ -48,16 +58,20 @@ static const struct rq_option producer_options[] = {
              "Queues per broker of a topic that a send creates."),
     NUMBER64("sendMsgTimeout", PRODUCER(send_msg_timeout_ms), "3000", 1, 86400000,
              "Deadline in ms of a send, for all its attempts together."),
-    NUMBER64("sendMsgMaxTimeoutPerRequest", PRODUCER(send_msg_max_timeout_per_request_ms), "-1", -1, 86400000,
-             "Most ms that an attempt but the last may take; -1: an equal share of what is left, while another broker could take the message."),
+    NUMBER64("sendMsgMaxTimeoutPerRequest", PRODUCER(send_msg_max_timeout_per_request_ms), "-1", -1,
+             86400000,
+             "Most ms that an attempt but the last may take; -1: an equal share of what is left, "
+             "while another broker could take the message."),
     NUMBER32("retryTimesWhenSendFailed", PRODUCER(retry_times_when_send_failed), "2", 0, 1000,
              "Attempts after the first of a blocking send."),
-    NUMBER32("retryTimesWhenSendAsyncFailed", PRODUCER(retry_times_when_send_async_failed), "2", 0, 1000,
-             "Attempts after the first of an asynchronous send."),
-    BOOLEAN("retryAnotherBrokerWhenNotStoreOK", PRODUCER(retry_another_broker_when_not_store_ok), "false",
-            "Whether a blocking send goes to another broker when the answer is a flush or slave time-out."),
-    NUMBER32("compressMsgBodyOverHowmuch", PRODUCER(compress_msg_body_over_howmuch), "4096", 0, 2147483647,
-             "Bodies of this many bytes or more are compressed; batches never."),
+    NUMBER32("retryTimesWhenSendAsyncFailed", PRODUCER(retry_times_when_send_async_failed), "2", 0,
+             1000, "Attempts after the first of an asynchronous send."),
+    BOOLEAN("retryAnotherBrokerWhenNotStoreOK", PRODUCER(retry_another_broker_when_not_store_ok),
+            "false",
+            "Whether a blocking send goes to another broker when the answer is a flush or slave "
+            "time-out."),
+    NUMBER32("compressMsgBodyOverHowmuch", PRODUCER(compress_msg_body_over_howmuch), "4096", 0,
+             2147483647, "Bodies of this many bytes or more are compressed; batches never."),
     {"compressType", RQ_OPT_STRING, PRODUCER(compress_type), "ZLIB", 0, 0, "ZLIB|LZ4|ZSTD|NONE",
      "How bodies are compressed. 4.9.3 and older consumers read only ZLIB."},
     NUMBER32("compressLevel", PRODUCER(compress_level), "5", 0, 22,
@@ -66,14 +80,15 @@ static const struct rq_option producer_options[] = {
              "Most bytes of a body, before compression. The broker has a limit of its own."),
     NUMBER32("backPressureForAsyncSendNum", PRODUCER(max_async_in_flight), "10000", 1, 10000000,
              "Asynchronous sends that may be under way."),
-    NUMBER64("backPressureForAsyncSendSize", PRODUCER(max_async_in_flight_bytes), "104857600", 1024, 1099511627776,
-             "Bytes of bodies of asynchronous sends that may be under way."),
+    NUMBER64("backPressureForAsyncSendSize", PRODUCER(max_async_in_flight_bytes), "104857600", 1024,
+             1099511627776, "Bytes of bodies of asynchronous sends that may be under way."),
     BOOLEAN("backPressureWait", PRODUCER(async_wait_when_full), "true",
-            "Whether an asynchronous send waits, up to sendMsgTimeout, while the window is full; else RMQ_ERR_BUSY."),
-    NUMBER64("pollNameServerInterval", PRODUCER(poll_name_server_interval_ms), "30000", 100, 86400000,
-             POLL_HELP),
-    NUMBER64("heartbeatBrokerInterval", PRODUCER(heartbeat_broker_interval_ms), "30000", 100, 86400000,
-             HEARTBEAT_HELP),
+            "Whether an asynchronous send waits, up to sendMsgTimeout, while the window is full; "
+            "else RMQ_ERR_BUSY."),
+    NUMBER64("pollNameServerInterval", PRODUCER(poll_name_server_interval_ms), "30000", 100,
+             86400000, POLL_HELP),
+    NUMBER64("heartbeatBrokerInterval", PRODUCER(heartbeat_broker_interval_ms), "30000", 100,
+             86400000, HEARTBEAT_HELP),
     BOOLEAN("sendLatencyFaultEnable", PRODUCER(send_latency_fault_enable), "true",
             "Whether brokers that were slow or dead are avoided for a while."),
     {"serializeType", RQ_OPT_STRING, PRODUCER(serialize_type), "JSON", 0, 0, "JSON|ROCKETMQ",
@@ -92,8 +107,8 @@ static const struct rq_option consumer_options[] = {
     {"allocateMessageQueueStrategy", RQ_OPT_STRING, CONSUMER(allocate_strategy), "AVG", 0, 0,
      "AVG|AVG_BY_CIRCLE|CONSISTENT_HASH",
      "How the members of a group share the queues; the same in all members."},
-    {"consumeFromWhere", RQ_OPT_ENUM, CONSUMER(consume_from_where), "CONSUME_FROM_LAST_OFFSET", 0, 0,
-     "CONSUME_FROM_LAST_OFFSET|CONSUME_FROM_FIRST_OFFSET|CONSUME_FROM_TIMESTAMP",
+    {"consumeFromWhere", RQ_OPT_ENUM, CONSUMER(consume_from_where), "CONSUME_FROM_LAST_OFFSET", 0,
+     0, "CONSUME_FROM_LAST_OFFSET|CONSUME_FROM_FIRST_OFFSET|CONSUME_FROM_TIMESTAMP",
      "Where a group begins that has no offset for a queue yet."},
     NUMBER64("consumeTimestamp", CONSUMER(consume_timestamp_ms), "0", 0, 9223372036854775807,
              "For CONSUME_FROM_TIMESTAMP: ms since 1970; 0 = half an hour before the start."),
@@ -115,22 +130,24 @@ static const struct rq_option consumer_options[] = {
              "MiB of a topic that are kept, shared by its queues; -1 = off."),
     NUMBER64("maxCacheBytes", CONSUMER(max_cache_bytes), "268435456", 65536, 1099511627776,
              "Bytes that all queues of the consumer may keep, bodies counted after decompression."),
-    NUMBER32("consumeConcurrentlyMaxSpan", CONSUMER(consume_concurrently_max_span), "2000", 1, 65535,
-             "Offsets between the first and the last kept message of a queue before pulling pauses."),
+    NUMBER32(
+        "consumeConcurrentlyMaxSpan", CONSUMER(consume_concurrently_max_span), "2000", 1, 65535,
+        "Offsets between the first and the last kept message of a queue before pulling pauses."),
     NUMBER32("maxReconsumeTimes", CONSUMER(max_reconsume_times), "-1", -1, 2147483647,
              "Deliveries again before a message goes to the dead-letter queue; -1 = 16."),
     NUMBER64("consumeTimeout", CONSUMER(consume_timeout_ms), "900000", 1000, 31536000000,
              "ms after which a message that a listener still holds is sent back."),
-    NUMBER64("persistConsumerOffsetInterval", CONSUMER(persist_consumer_offset_interval_ms), "5000", 100, 86400000,
-             "Interval in ms at which offsets are stored."),
-    NUMBER64("pollNameServerInterval", CONSUMER(poll_name_server_interval_ms), "30000", 100, 86400000,
-             POLL_HELP),
-    NUMBER64("heartbeatBrokerInterval", CONSUMER(heartbeat_broker_interval_ms), "30000", 100, 86400000,
-             HEARTBEAT_HELP),
+    NUMBER64("persistConsumerOffsetInterval", CONSUMER(persist_consumer_offset_interval_ms), "5000",
+             100, 86400000, "Interval in ms at which offsets are stored."),
+    NUMBER64("pollNameServerInterval", CONSUMER(poll_name_server_interval_ms), "30000", 100,
+             86400000, POLL_HELP),
+    NUMBER64("heartbeatBrokerInterval", CONSUMER(heartbeat_broker_interval_ms), "30000", 100,
+             86400000, HEARTBEAT_HELP),
     NUMBER64("rebalanceInterval", CONSUMER(rebalance_interval_ms), "20000", 100, 86400000,
-             "Interval in ms at which the shares are computed again; also done at once on every change."),
-    NUMBER64("brokerSuspendMaxTimeMillis", CONSUMER(broker_suspend_max_time_ms), "15000", 0, 86400000,
-             "ms for which a broker parks a pull that finds nothing."),
+             "Interval in ms at which the shares are computed again; also done at once on every "
+             "change."),
+    NUMBER64("brokerSuspendMaxTimeMillis", CONSUMER(broker_suspend_max_time_ms), "15000", 0,
+             86400000, "ms for which a broker parks a pull that finds nothing."),
     NUMBER32("maxMessageSize", CONSUMER(max_message_size), "16777216", 1, 1073741824,
              "Most bytes that one body may expand to."),
     {"serializeType", RQ_OPT_STRING, CONSUMER(serialize_type), "JSON", 0, 0, "JSON|ROCKETMQ",

@@ -18,10 +18,16 @@ extern const struct rq_table rq_producer_table;
 extern const struct rq_table rq_consumer_table;
 
 /* Choices that are strings in the options structs. */
-enum rq_compress_choice { RQ_COMPRESS_CHOICE_NONE, RQ_COMPRESS_CHOICE_ZLIB, RQ_COMPRESS_CHOICE_LZ4, RQ_COMPRESS_CHOICE_ZSTD };
+enum rq_compress_choice {
+    RQ_COMPRESS_CHOICE_NONE,
+    RQ_COMPRESS_CHOICE_ZLIB,
+    RQ_COMPRESS_CHOICE_LZ4,
+    RQ_COMPRESS_CHOICE_ZSTD
+};
 
 bool rq_option_compress(const char *text, enum rq_compress_choice *out); /* false: unknown */
-bool rq_option_serialize(const char *text, bool *binary);               /* JSON or ROCKETMQ, any case; NULL = JSON */
+bool rq_option_serialize(const char *text,
+                         bool *binary); /* JSON or ROCKETMQ, any case; NULL = JSON */
 
 /* Deep copy with defaults for what the program's struct is too short to have, all values checked. Freed with rq_table_free. Errors: RMQ_ERR_INVALID
  * with the option, the value and its range; RMQ_ERR_NOMEM. */

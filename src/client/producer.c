@@ -19,8 +19,10 @@
 #include "wire/compress.h"
 
 #define SHUTDOWN_MS 3000
-#define ROUTE_SLICE_MS 200 /* a thread that waits for a route looks so often whether the producer is closed */
-#define QUEUED_BYTES_MIN ((size_t)256 << 20) /* least room for frames of a connection that are not written yet */
+#define ROUTE_SLICE_MS                                                                             \
+    200 /* a thread that waits for a route looks so often whether the producer is closed */
+#define QUEUED_BYTES_MIN                                                                           \
+    ((size_t)256 << 20) /* least room for frames of a connection that are not written yet */
 
 enum life { LIFE_OPEN, LIFE_CLOSING, LIFE_CLOSED };
 
@@ -45,7 +47,8 @@ static int compression_of(const rmq_producer_options *options)
     return types[choice];
 }
 
-static rmq_status make_producer(const rmq_producer_options *options, struct rmq_producer **out, rmq_error **err)
+static rmq_status make_producer(const rmq_producer_options *options, struct rmq_producer **out,
+                                rmq_error **err)
 {
     struct rmq_producer *producer = rq_calloc(1, sizeof *producer);
     if (!producer) {
@@ -111,7 +114,8 @@ static size_t queued_bytes(const rmq_producer_options *options)
     return wanted > QUEUED_BYTES_MIN ? wanted : QUEUED_BYTES_MIN;
 }
 
-rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer **out, rmq_error **err)
+rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer **out,
+                               rmq_error **err)
 {
     if (!options || !out) {
         return rq_error_set(err, RMQ_ERR_INVALID, "producer: options and out are required");
@@ -149,17 +153,20 @@ rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer
     return RMQ_OK;
 }
 
-rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq_producer **out, rmq_error **err)
+rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq_producer **out,
+                                           rmq_error **err)
 {
     const rmq_producer_options *options = rq_config_producer(config);
     if (!options) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "producer: the configuration is not one of a producer");
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "producer: the configuration is not one of a producer");
     }
     return rmq_producer_create(options, out, err);
 }
 
-rmq_status rq_producer_create_inner(struct rq_instance *instance, const rmq_producer_options *options,
-                                    rmq_producer **out, rmq_error **err)
+rmq_status rq_producer_create_inner(struct rq_instance *instance,
+                                    const rmq_producer_options *options, rmq_producer **out,
+                                    rmq_error **err)
 {
     rmq_status st = make_producer(options, out, err);
     if (st == RMQ_OK) {
@@ -211,27 +218,30 @@ static bool is_closed(struct rmq_producer *producer)
 }
 
 /* The snapshot of a topic, waiting for a first one until the deadline; a shutdown is noticed in between. */
-static rmq_status wait_for_route(struct rmq_producer *producer, const rmq_message *message, int64_t deadline_ms,
-                                 struct rq_route **out, rmq_error **err)
+static rmq_status wait_for_route(struct rmq_producer *producer, const rmq_message *message,
+                                 int64_t deadline_ms, struct rq_route **out, rmq_error **err)
 {
     *out = rq_instance_route(producer->instance, rq_slice(message->text, message->topic_len));
-    rmq_status st = *out ? RMQ_OK : RMQ_ERR_TIMEOUT;
-    while (st == RMQ_ERR_TIMEOUT && !is_closed(producer)) {
+    rmq_error *why = NULL;
+    rmq_status st = RMQ_OK;
+    for (int64_t slice = 0; !*out && slice < deadline_ms && !is_closed(producer);) {
         int64_t now = rq_mono_ms();
-        int64_t slice = now + ROUTE_SLICE_MS < deadline_ms ? now + ROUTE_SLICE_MS : deadline_ms;
-        st = rq_route_wait(producer->instance, message->text, producer->options.default_topic_queue_nums, slice,
-                           out, err);
-        if (slice == deadline_ms) {
-            break;
+        slice = now + ROUTE_SLICE_MS < deadline_ms ? now + ROUTE_SLICE_MS : deadline_ms;
+        st = rq_route_wait(producer->instance, message->text,
+                           producer->options.default_topic_queue_nums, slice, out, &why);
+        if (st != RMQ_OK && rq_mono_ms() < slice) {
+            break; /* an answer, not the end of the slice */
         }
     }
-    if (st == RMQ_OK && err) {
-        rmq_error_destroy(*err);
-        *err = NULL;
+    if (!*out && is_closed(producer)) {
+        st = rq_error_set(&why, RMQ_ERR_CLOSED, "the producer is shut down");
     }
-    return st == RMQ_ERR_TIMEOUT && is_closed(producer)
-               ? rq_error_set(err, RMQ_ERR_CLOSED, "the producer is shut down")
-               : st;
+    if (st != RMQ_OK && err) {
+        *err = why;
+    } else {
+        rmq_error_destroy(why);
+    }
+    return st;
 }
 
 static int64_t deadline_of(const struct rmq_producer *producer, int64_t now_ms, int64_t timeout_ms)
@@ -256,8 +266,8 @@ struct request {
     int64_t deadline_ms;
 };
 
-static rmq_status check_request(const struct rmq_producer *producer, const struct request *request, size_t *bytes,
-                                rmq_error **err)
+static rmq_status check_request(const struct rmq_producer *producer, const struct request *request,
+                                size_t *bytes, rmq_error **err)
 {
     if (request->batch) {
         return rq_send_check_batch(producer, request->messages, request->count, bytes, err);
@@ -292,12 +302,14 @@ static rmq_status set_selected_queue(const struct request *request, struct rq_ro
 {
     size_t count = route->publish_count;
     if (count == 0) {
-        return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages", route->topic);
+        return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages",
+                            route->topic);
     }
     size_t index = request->selector ? request->selector(request->messages[0], count, request->user)
                                      : index_by_key(request->key, count);
     if (index >= count) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "the selector returned queue %zu of %zu", index, count);
+        return rq_error_set(err, RMQ_ERR_INVALID, "the selector returned queue %zu of %zu", index,
+                            count);
     }
     *queue = route->publish[index];
     return RMQ_OK;
@@ -326,7 +338,8 @@ static rmq_status take_outcome(struct rq_send_op *op, rmq_send_result **result, 
 {
     bool cut = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
     if (cut) {
-        rmq_status st = rq_error_set(err, RMQ_ERR_CLOSED, "the producer was shut down before the send was answered");
+        rmq_status st = rq_error_set(err, RMQ_ERR_CLOSED,
+                                     "the producer was shut down before the send was answered");
         if (err) {
             rq_error_mark(*err, false, true);
         }
@@ -354,13 +367,16 @@ static rmq_status take_outcome(struct rq_send_op *op, rmq_send_result **result, 
     return RMQ_OK;
 }
 
-static rmq_status run_request(struct rmq_producer *producer, const struct request *request, size_t bytes,
-                              struct rq_route *route, const struct rq_route_queue *queue,
-                              rmq_send_result **result, rmq_error **err)
+static rmq_status run_request(struct rmq_producer *producer, const struct request *request,
+                              size_t bytes, struct rq_route *route,
+                              const struct rq_route_queue *queue, rmq_send_result **result,
+                              rmq_error **err)
 {
     struct rq_send_op *op = NULL;
-    const struct rq_send_order order = {
-        .mode = RQ_SEND_SYNC, .size = bytes, .deadline_ms = request->deadline_ms, .source = producer};
+    const struct rq_send_order order = {.mode = RQ_SEND_SYNC,
+                                        .size = bytes,
+                                        .deadline_ms = request->deadline_ms,
+                                        .source = producer};
     rmq_status st = rq_send_pool_take(producer->pool, &order, &op, err);
     if (st != RMQ_OK) {
         rq_route_release(route);
@@ -421,8 +437,7 @@ static rmq_status send_blocking(struct rmq_producer *producer, struct request *r
 rmq_status rmq_producer_send(rmq_producer *producer, const rmq_message *message, int64_t timeout_ms,
                              rmq_send_result **result, rmq_error **err)
 {
-    struct request request = {
-        .messages = &message, .count = 1, .timeout_ms = timeout_ms};
+    struct request request = {.messages = &message, .count = 1, .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -435,49 +450,47 @@ rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message 
                             broker_name ? broker_name : "NULL");
     }
     struct request request = {.messages = &message,
-                                    .count = 1,
-                                    .broker_name = broker_name,
-                                    .queue_id = queue_id,
-                                    .timeout_ms = timeout_ms};
+                              .count = 1,
+                              .broker_name = broker_name,
+                              .queue_id = queue_id,
+                              .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
 rmq_status rmq_producer_send_by_selector(rmq_producer *producer, const rmq_message *message,
-                                         rmq_queue_selector_fn selector, void *user, int64_t timeout_ms,
-                                         rmq_send_result **result, rmq_error **err)
+                                         rmq_queue_selector_fn selector, void *user,
+                                         int64_t timeout_ms, rmq_send_result **result,
+                                         rmq_error **err)
 {
     if (!selector) {
         return rq_error_set(err, RMQ_ERR_INVALID, "selector is NULL");
     }
     struct request request = {.messages = &message,
-                                    .count = 1,
-                                    .selector = selector,
-                                    .user = user,
-                                    .timeout_ms = timeout_ms};
+                              .count = 1,
+                              .selector = selector,
+                              .user = user,
+                              .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
 rmq_status rmq_producer_send_by_key(rmq_producer *producer, const rmq_message *message,
-                                    const char *sharding_key, int64_t timeout_ms, rmq_send_result **result,
-                                    rmq_error **err)
+                                    const char *sharding_key, int64_t timeout_ms,
+                                    rmq_send_result **result, rmq_error **err)
 {
     if (!sharding_key) {
         return rq_error_set(err, RMQ_ERR_INVALID, "sharding key is NULL");
     }
-    struct request request = {.messages = &message,
-                                    .count = 1,
-                                    .key = sharding_key,
-                                    .timeout_ms = timeout_ms};
+    struct request request = {
+        .messages = &message, .count = 1, .key = sharding_key, .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
-rmq_status rmq_producer_send_batch(rmq_producer *producer, const rmq_message *const *messages, size_t count,
-                                   int64_t timeout_ms, rmq_send_result **result, rmq_error **err)
+rmq_status rmq_producer_send_batch(rmq_producer *producer, const rmq_message *const *messages,
+                                   size_t count, int64_t timeout_ms, rmq_send_result **result,
+                                   rmq_error **err)
 {
-    struct request request = {.messages = messages,
-                                    .count = count,
-                                    .batch = true,
-                                    .timeout_ms = timeout_ms};
+    struct request request = {
+        .messages = messages, .count = count, .batch = true, .timeout_ms = timeout_ms};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -526,8 +539,8 @@ static rmq_status send_async(struct rmq_producer *producer, const rmq_message *m
     return st;
 }
 
-rmq_status rmq_producer_send_async(rmq_producer *producer, const rmq_message *message, rmq_send_fn done,
-                                   void *user, rmq_error **err)
+rmq_status rmq_producer_send_async(rmq_producer *producer, const rmq_message *message,
+                                   rmq_send_fn done, void *user, rmq_error **err)
 {
     if (!done) {
         return rq_error_set(err, RMQ_ERR_INVALID, "callback is NULL");
@@ -536,19 +549,22 @@ rmq_status rmq_producer_send_async(rmq_producer *producer, const rmq_message *me
     return send_async(producer, message, &order, err);
 }
 
-rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *message, uint64_t token,
-                                   rmq_error **err)
+rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *message,
+                                   uint64_t token, rmq_error **err)
 {
     struct rq_send_order order = {.mode = RQ_SEND_EVENT, .token = token};
     return send_async(producer, message, &order, err);
 }
 
-static rmq_status run_oneway(struct rmq_producer *producer, const rmq_message *message, struct rq_route *route,
-                             int64_t now_ms, int64_t deadline_ms, rmq_error **err)
+static rmq_status run_oneway(struct rmq_producer *producer, const rmq_message *message,
+                             struct rq_route *route, int64_t now_ms, int64_t deadline_ms,
+                             rmq_error **err)
 {
     struct rq_send_op *op = NULL;
-    const struct rq_send_order order = {
-        .mode = RQ_SEND_ONEWAY, .size = message->body->size, .deadline_ms = deadline_ms, .source = producer};
+    const struct rq_send_order order = {.mode = RQ_SEND_ONEWAY,
+                                        .size = message->body->size,
+                                        .deadline_ms = deadline_ms,
+                                        .source = producer};
     rmq_status st = rq_send_pool_take(producer->pool, &order, &op, err);
     if (st != RMQ_OK) {
         rq_route_release(route);
@@ -565,7 +581,8 @@ static rmq_status run_oneway(struct rmq_producer *producer, const rmq_message *m
     return st;
 }
 
-rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message, rmq_error **err)
+rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message,
+                                    rmq_error **err)
 {
     rmq_status st = enter(producer, err);
     if (st != RMQ_OK) {
@@ -603,7 +620,8 @@ static void remove_on_loop(void *arg)
 {
     struct removal *removal = arg;
     struct rmq_producer *producer = removal->producer;
-    rq_instance_remove(producer->instance, &producer->member, removal->timeout_ms, removed, removal);
+    rq_instance_remove(producer->instance, &producer->member, removal->timeout_ms, removed,
+                       removal);
 }
 
 static void leave_group(struct rmq_producer *producer, int64_t timeout_ms)
@@ -669,7 +687,8 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
         give_up_instance(producer);
     }
     if (cut > 0) {
-        return rq_error_set(err, RMQ_ERR_TIMEOUT, "%zu sends were not answered within %lld ms of the shutdown", cut,
+        return rq_error_set(err, RMQ_ERR_TIMEOUT,
+                            "%zu sends were not answered within %lld ms of the shutdown", cut,
                             (long long)timeout_ms);
     }
     return RMQ_OK;

@@ -62,7 +62,8 @@ static bool brokers_equal(const struct rq_route_broker *a, const struct rq_route
     return true;
 }
 
-static bool queues_equal(const struct rq_route_queue *a, const struct rq_route_queue *b, size_t count)
+static bool queues_equal(const struct rq_route_queue *a, const struct rq_route_queue *b,
+                         size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (a[i].id != b[i].id || strcmp(a[i].broker->name, b[i].broker->name) != 0) {
@@ -87,7 +88,8 @@ bool rq_route_equal(const struct rq_route *a, const struct rq_route *b)
            queues_equal(a->subscribe, b->subscribe, a->subscribe_count);
 }
 
-const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route, struct rq_slice name)
+const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route,
+                                                   struct rq_slice name)
 {
     for (size_t i = 0; i < route->broker_count; i++) {
         if (rq_slice_eq_str(name, route->brokers[i].name)) {
@@ -121,8 +123,8 @@ static int by_queue_broker_name(const void *a, const void *b)
     return rq_java_compare(rq_slice_str(x->broker_name), rq_slice_str(y->broker_name));
 }
 
-static rmq_status copy_broker(const struct rq_route_broker_data *data, const struct rq_route_env *env,
-                              struct rq_route_broker *out)
+static rmq_status copy_broker(const struct rq_route_broker_data *data,
+                              const struct rq_route_env *env, struct rq_route_broker *out)
 {
     out->name = rq_strdup(data->broker_name);
     out->cluster = rq_strdup(data->cluster ? data->cluster : "");
@@ -198,7 +200,8 @@ static rmq_status add_ordered(struct rq_route *route, const char *conf)
         size_t n = strcspn(conf, ";");
         const char *colon = memchr(conf, ':', n);
         int32_t queues = 0;
-        if (colon && rq_slice_to_i32(rq_slice(colon + 1, n - (size_t)(colon + 1 - conf)), &queues)) {
+        if (colon &&
+            rq_slice_to_i32(rq_slice(colon + 1, n - (size_t)(colon + 1 - conf)), &queues)) {
             const struct rq_route_broker *broker =
                 rq_route_find_broker(route, rq_slice(conf, (size_t)(colon - conf)));
             st = add_queues(&route->publish, &route->publish_count, broker, queues);
@@ -219,13 +222,15 @@ static rmq_status add_all_queues(struct rq_route *route, const struct rq_route_d
             rq_route_find_broker(route, rq_slice_str(queue->broker_name));
         int32_t writes = queue->write_queue_nums;
         if (default_queues > 0) {
-            writes = queue->read_queue_nums < default_queues ? queue->read_queue_nums : default_queues;
+            writes =
+                queue->read_queue_nums < default_queues ? queue->read_queue_nums : default_queues;
         }
         if (!ordered && (queue->perm & RQ_PERM_WRITE) && has_master(broker)) {
             st = add_queues(&route->publish, &route->publish_count, broker, writes);
         }
         if (st == RMQ_OK && (queue->perm & RQ_PERM_READ) && default_queues <= 0) {
-            st = add_queues(&route->subscribe, &route->subscribe_count, broker, queue->read_queue_nums);
+            st = add_queues(&route->subscribe, &route->subscribe_count, broker,
+                            queue->read_queue_nums);
         }
     }
     return st;

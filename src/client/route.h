@@ -24,8 +24,10 @@ struct rq_peer; /* net/client.h */
 /* Health of a broker name, shared by all routes of an instance. */
 struct rq_broker_health {
     char *name;
-    _Atomic int64_t available_at_ms; /* atomic: relaxed: a hint; monotonic ms before which other brokers are preferred */
-    atomic_bool suspect;             /* atomic: relaxed: did not answer; used only when nothing else is left, until a probe succeeds */
+    /* atomic: relaxed: a hint; monotonic ms before which other brokers are preferred. */
+    _Atomic int64_t available_at_ms;
+    /* atomic: relaxed: did not answer; used only when nothing else is left, until a probe succeeds. */
+    atomic_bool suspect;
 };
 
 /* One broker name with its addresses, sorted by broker id. Immutable. */
@@ -64,7 +66,8 @@ struct rq_route {
 void rq_route_retain(struct rq_route *route);
 void rq_route_release(struct rq_route *route); /* NULL is accepted */
 bool rq_route_equal(const struct rq_route *a, const struct rq_route *b);
-const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route, struct rq_slice name);
+const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route,
+                                                   struct rq_slice name);
 
 /* Address of a broker id; NULL when there is none. */
 const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id);

@@ -15,7 +15,7 @@
 #include "wire/frame.h"
 
 #define BODY_COPY_MAX 8192 /* larger bodies with an owner count are referenced by the frame */
-#define HEADER_ROOM 768    /* what a header takes beside topic and properties */
+#define HEADER_ROOM   768  /* what a header takes beside topic and properties */
 
 static const char *topic_of(const struct rq_send_op *op)
 {
@@ -75,16 +75,16 @@ static rmq_status make_frame(const struct rq_send_op *op, int32_t flag, struct r
     struct rq_body *body = op->body;
     /* A borrowed body is the program's again when the send completes, which may be before a late frame is written. */
     bool copy = body->size <= BODY_COPY_MAX || is_borrowed(body);
-    struct rq_out *out =
-        rq_out_create(HEADER_ROOM + op->topic_len + 2 * op->properties_len + (copy ? body->size : 0));
+    struct rq_out *out = rq_out_create(HEADER_ROOM + op->topic_len + 2 * op->properties_len +
+                                       (copy ? body->size : 0));
     if (!out) {
         return RMQ_ERR_NOMEM;
     }
     struct rq_hdr_send fields;
     fill_header(op, &fields);
-    struct rq_frame_spec spec =
-        rq_frame_request(rq_instance_serialize(op->producer->instance),
-                         op->batch ? RQ_REQ_SEND_BATCH_MESSAGE : RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
+    struct rq_frame_spec spec = rq_frame_request(
+        rq_instance_serialize(op->producer->instance),
+        op->batch ? RQ_REQ_SEND_BATCH_MESSAGE : RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
     spec.flag = flag;
     rmq_status st = rq_frame_encode(&out->head, &spec, body->size, NULL);
     if (st == RMQ_OK) {
@@ -106,7 +106,8 @@ static void cut_text(struct rq_send_op *op)
 }
 
 /* Behind what was sent, the buffer takes the texts of the result. */
-static rmq_status take_result(struct rq_send_op *op, const struct rq_header *header, rmq_send_status status)
+static rmq_status take_result(struct rq_send_op *op, const struct rq_header *header,
+                              rmq_send_status status)
 {
     struct rq_hdr_send_response fields;
     if (rq_fields_decode(&rq_tab_send_response, header, &fields, NULL) != RMQ_OK) {
@@ -154,14 +155,16 @@ static void make_error(struct rq_send_op *op)
     rmq_status st = op->last_status == RMQ_OK ? RMQ_ERR_TIMEOUT : op->last_status;
     if (op->last_code != 0) {
         rq_error_set_remote(&op->error, op->last_code, broker,
-                            "send to topic %s failed after %d attempts in %lld ms: %s", topic_of(op), op->attempt,
-                            took, rq_buf_cstr(&op->history));
+                            "send to topic %s failed after %d attempts in %lld ms: %s",
+                            topic_of(op), op->attempt, took, rq_buf_cstr(&op->history));
     } else {
-        rq_error_set(&op->error, st, "send to topic %s failed after %d attempts in %lld ms: %s", topic_of(op),
-                     op->attempt, took, op->history.len ? rq_buf_cstr(&op->history) : rmq_status_text(st));
+        rq_error_set(&op->error, st, "send to topic %s failed after %d attempts in %lld ms: %s",
+                     topic_of(op), op->attempt, took,
+                     op->history.len ? rq_buf_cstr(&op->history) : rmq_status_text(st));
         rq_error_set_broker(op->error, broker);
     }
-    bool retriable = op->last_code != 0 ? is_retried(op->last_code) : rmq_error_retriable(op->error);
+    bool retriable =
+        op->last_code != 0 ? is_retried(op->last_code) : rmq_error_retriable(op->error);
     rq_error_mark(op->error, retriable, op->maybe_stored);
 }
 
@@ -182,8 +185,8 @@ static void note_failure(struct rq_send_op *op, const char *words, int32_t code,
     op->last_code = code;
     const struct rq_route_broker *broker = op->queue.broker;
     const char *addr = broker ? rq_route_addr_of(broker, RQ_MASTER_ID) : NULL;
-    rq_buf_addf(&op->history, "%sbroker %s (%s): %s", op->history.len ? "; " : "", broker ? broker->name : "",
-                addr ? addr : "no master", words);
+    rq_buf_addf(&op->history, "%sbroker %s (%s): %s", op->history.len ? "; " : "",
+                broker ? broker->name : "", addr ? addr : "no master", words);
 }
 
 static void note_status(struct rq_send_op *op, rmq_status status)
@@ -208,8 +211,8 @@ static bool choose_queue(struct rq_send_op *op, int64_t now_ms)
     }
     struct rmq_producer *producer = op->producer;
     uint32_t index = atomic_fetch_add_explicit(&producer->next_queue, 1, memory_order_relaxed);
-    const struct rq_route_queue *queue =
-        rq_fault_pick(op->route, index, op->last, producer->options.send_latency_fault_enable, now_ms);
+    const struct rq_route_queue *queue = rq_fault_pick(
+        op->route, index, op->last, producer->options.send_latency_fault_enable, now_ms);
     if (queue) {
         op->queue = *queue;
     }
@@ -222,9 +225,11 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
     if (!master) {
         return RMQ_ERR_NO_BROKER;
     }
-    bool spare = !op->fixed_queue && rq_fault_has_spare(op->route, op->queue.broker->health, now_ms);
-    int64_t share = rq_fault_share_ms(op->deadline_ms - now_ms, op->attempts_max - op->attempt,
-                                      op->producer->options.send_msg_max_timeout_per_request_ms, spare);
+    bool spare =
+        !op->fixed_queue && rq_fault_has_spare(op->route, op->queue.broker->health, now_ms);
+    int64_t share =
+        rq_fault_share_ms(op->deadline_ms - now_ms, op->attempts_max - op->attempt,
+                          op->producer->options.send_msg_max_timeout_per_request_ms, spare);
     struct rq_out *out = NULL;
     rmq_status st = make_frame(op, 0, &out);
     if (st != RMQ_OK) {
@@ -252,6 +257,20 @@ static bool is_own_fault(rmq_status status)
            status == RMQ_ERR_TOO_LARGE || status == RMQ_ERR_INVALID;
 }
 
+/* A route that came meanwhile is used: a broker may have got another address. */
+static void renew_route(struct rq_send_op *op)
+{
+    struct rq_route *newest =
+        op->fixed_queue
+            ? NULL
+            : rq_instance_route(op->producer->instance, rq_slice(topic_of(op), op->topic_len));
+    if (newest) {
+        op->queue = (struct rq_route_queue){0};
+        rq_route_release(op->route);
+        op->route = newest;
+    }
+}
+
 /* Makes attempts until one is under way or the send is over. */
 static void make_attempts(struct rq_send_op *op)
 {
@@ -261,8 +280,12 @@ static void make_attempts(struct rq_send_op *op)
             finish(op);
             return;
         }
+        if (op->attempt > 0) {
+            renew_route(op);
+        }
         if (!choose_queue(op, now)) {
-            rq_error_set(&op->error, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages", topic_of(op));
+            rq_error_set(&op->error, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages",
+                         topic_of(op));
             finish(op);
             return;
         }
@@ -304,8 +327,10 @@ static void stored(struct rq_send_op *op, const struct rq_header *header, rmq_se
 static void refused(struct rq_send_op *op, const struct rq_header *header, int64_t now_ms)
 {
     char words[512];
-    (void)snprintf(words, sizeof words, "answered %d %s %.*s", header->code, rq_response_name(header->code),
-                   (int)(header->remark.n < 400 ? header->remark.n : 400), header->remark.p ? header->remark.p : "");
+    (void)snprintf(words, sizeof words, "answered %d %s %.*s", header->code,
+                   rq_response_name(header->code),
+                   (int)(header->remark.n < 400 ? header->remark.n : 400),
+                   header->remark.p ? header->remark.p : "");
     note_failure(op, words, header->code, RMQ_ERR_BROKER);
     if (!is_retried(header->code)) {
         finish(op);
@@ -379,18 +404,21 @@ rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err)
 {
     int64_t now = rq_mono_ms();
     if (!choose_queue(op, now)) {
-        return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages", topic_of(op));
+        return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages",
+                            topic_of(op));
     }
     struct rq_peer *master = op->queue.broker->master;
     if (!master) {
-        return rq_error_set(err, RMQ_ERR_NO_BROKER, "broker %s has no master", op->queue.broker->name);
+        return rq_error_set(err, RMQ_ERR_NO_BROKER, "broker %s has no master",
+                            op->queue.broker->name);
     }
     struct rq_out *out = NULL;
     rmq_status st = make_frame(op, RQ_FLAG_ONEWAY, &out);
     if (st == RMQ_OK) {
-        st = rq_peer_connected(master) ? rq_peer_send(master, out) : rq_peer_oneway(master, out, op->deadline_ms);
+        st = rq_peer_connected(master) ? rq_peer_send(master, out)
+                                       : rq_peer_oneway(master, out, op->deadline_ms);
     }
     return st == RMQ_OK ? st
-                        : rq_error_set(err, st, "one-way send to topic %s: broker %s: %s", topic_of(op),
-                                       op->queue.broker->name, rmq_status_text(st));
+                        : rq_error_set(err, st, "one-way send to topic %s: broker %s: %s",
+                                       topic_of(op), op->queue.broker->name, rmq_status_text(st));
 }

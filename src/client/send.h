@@ -31,7 +31,7 @@ enum {
     RQ_SEND_DELIVERED = 1,    /* somebody has claimed the completion */
     RQ_SEND_MACHINE_DONE = 2, /* no call, look-up or retry is under way any more */
     RQ_SEND_CONSUMED = 4,     /* the completion was received */
-    RQ_SEND_CUT = 8           /* the claim was the shutdown's: RMQ_ERR_CLOSED, whatever the machine wrote */
+    RQ_SEND_CUT = 8 /* the claim was the shutdown's: RMQ_ERR_CLOSED, whatever the machine wrote */
 };
 
 struct rq_send_pool;
@@ -43,8 +43,8 @@ struct rq_send_op {
     struct rq_list node; /* guarded by the pool's lock: in its list of active or of free ones */
     struct rq_send_pool *pool;
     struct rmq_producer *producer; /* valid until RQ_SEND_DELIVERED is set */
-    atomic_uint state; /* atomic: acq_rel: who sets a bit publishes what it wrote before */
-    bool in_window;    /* guarded by the pool's lock */
+    atomic_uint state;  /* atomic: acq_rel: who sets a bit publishes what it wrote before */
+    bool in_window;     /* guarded by the pool's lock */
     size_t window_size; /* bytes that it takes there */
     bool waited;        /* for room in it */
 
@@ -93,13 +93,14 @@ struct rq_send_op {
 struct rq_send_pool {
     struct rq_mpsc completed; /* asynchronous sends that wait for their callback */
     struct rq_work work;      /* posted when completed stops being empty */
-    atomic_bool work_posted;  /* atomic: acq_rel: the work is the callback thread's from posting until it runs */
+    /* atomic: acq_rel: the work is the callback thread's from posting until it runs. */
+    atomic_bool work_posted;
     rmq_events *events;
     int32_t window_max;
     int64_t window_bytes_max;
 
-    struct rq_mutex lock; /* rank 10 */
-    struct rq_cond room;  /* the window has room, or the pool closes */
+    struct rq_mutex lock;  /* rank 10 */
+    struct rq_cond room;   /* the window has room, or the pool closes */
     struct rq_cond change; /* an active send is gone while closing */
 
     /* guarded by lock */
@@ -138,13 +139,14 @@ struct rmq_producer {
 
 /* ---- send_pool.c ---- */
 
-struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options); /* NULL when out of memory */
+/* NULL when out of memory. */
+struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options);
 void rq_send_pool_release(struct rq_send_pool *pool);
 
 /* What must be known of a send before the shutdown can see it. */
 struct rq_send_order {
     enum rq_send_mode mode;
-    bool wait; /* for room in the window, until deadline_ms */
+    bool wait;   /* for room in the window, until deadline_ms */
     size_t size; /* bytes of the body */
     int64_t deadline_ms;
     rmq_send_fn done;
@@ -179,12 +181,14 @@ void rq_send_pool_end(struct rq_send_pool *pool); /* gives up the callback threa
 
 /* ---- send_prepare.c: checks and encodes a message into an operation. Any thread ---- */
 
-rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message *message, rmq_error **err);
-rmq_status rq_send_check_batch(const struct rmq_producer *producer, const rmq_message *const *messages,
-                               size_t count, size_t *bytes, rmq_error **err);
+rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message *message,
+                         rmq_error **err);
+rmq_status rq_send_check_batch(const struct rmq_producer *producer,
+                               const rmq_message *const *messages, size_t count, size_t *bytes,
+                               rmq_error **err);
 rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rmq_error **err);
-rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages, size_t count,
-                                 rmq_error **err);
+rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages,
+                                 size_t count, rmq_error **err);
 
 /* ---- send.c: the machine ---- */
 
@@ -196,7 +200,8 @@ rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err);
 
 /* For the library's own messages (send-back to a retry topic): a producer on an instance that somebody else holds, without a group of its own
  * at the brokers. */
-rmq_status rq_producer_create_inner(struct rq_instance *instance, const rmq_producer_options *options,
-                                    rmq_producer **out, rmq_error **err);
+rmq_status rq_producer_create_inner(struct rq_instance *instance,
+                                    const rmq_producer_options *options, rmq_producer **out,
+                                    rmq_error **err);
 
 #endif

@@ -11,10 +11,11 @@
 #include "base/time.h"
 #include "client/send.h"
 
-#define FREE_MAX 1024          /* operations kept for the next send */
-#define KEEP_BYTES 16384       /* buffers of a free operation that are kept */
-#define CALLBACK_EXCESS 2      /* sends from callbacks may fill the window this many times: they cannot wait */
-#define POLL_MS 2              /* drain on the callback thread looks again */
+#define FREE_MAX   1024  /* operations kept for the next send */
+#define KEEP_BYTES 16384 /* buffers of a free operation that are kept */
+#define CALLBACK_EXCESS                                                                            \
+    2             /* sends from callbacks may fill the window this many times: they cannot wait */
+#define POLL_MS 2 /* drain on the callback thread looks again */
 
 static void run_callbacks(struct rq_work *work);
 
@@ -127,13 +128,15 @@ static void leave_window_locked(struct rq_send_op *op)
 static bool window_fits_locked(const struct rq_send_pool *pool, size_t size, int32_t times)
 {
     /* A message larger than the whole window may go alone. */
-    return pool->window == 0 || (pool->window < (int64_t)pool->window_max * times &&
-                                 pool->window_bytes + (int64_t)size <= pool->window_bytes_max * times);
+    return pool->window == 0 ||
+           (pool->window < (int64_t)pool->window_max * times &&
+            pool->window_bytes + (int64_t)size <= pool->window_bytes_max * times);
 }
 
 static rmq_status full_window(const struct rq_send_pool *pool, rmq_status status, rmq_error **err)
 {
-    return rq_error_set(err, status, "%d asynchronous sends with %lld bytes are under way, limits %d and %lld",
+    return rq_error_set(err, status,
+                        "%d asynchronous sends with %lld bytes are under way, limits %d and %lld",
                         (int)pool->window, (long long)pool->window_bytes, (int)pool->window_max,
                         (long long)pool->window_bytes_max);
 }
@@ -157,7 +160,8 @@ static rmq_status enter_window_locked(struct rq_send_pool *pool, size_t size, bo
     return RMQ_OK;
 }
 
-static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool, const struct rq_send_order *order)
+static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool,
+                     const struct rq_send_order *order)
 {
     atomic_store_explicit(&op->state, 0, memory_order_relaxed);
     op->pool = pool;
@@ -308,7 +312,8 @@ static void destroy_event(struct rmq_event *event)
     struct rq_send_op *op = RQ_CONTAINER_OF(event, struct rq_send_op, event);
     bool cut = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
     if (cut) {
-        rmq_error_destroy(event->error); /* made for the event; the operation's own is the machine's */
+        rmq_error_destroy(
+            event->error); /* made for the event; the operation's own is the machine's */
     }
     event->error = NULL;
     rq_send_consumed(op);
@@ -469,7 +474,8 @@ static bool claim_cut(struct rq_send_op *op)
 {
     unsigned old = atomic_load_explicit(&op->state, memory_order_acquire);
     while (!(old & RQ_SEND_DELIVERED)) {
-        if (atomic_compare_exchange_weak_explicit(&op->state, &old, old | RQ_SEND_DELIVERED | RQ_SEND_CUT,
+        if (atomic_compare_exchange_weak_explicit(&op->state, &old,
+                                                  old | RQ_SEND_DELIVERED | RQ_SEND_CUT,
                                                   memory_order_acq_rel, memory_order_acquire)) {
             return true;
         }

@@ -24,13 +24,15 @@ static const char *topic_of(const rmq_message *message)
 static rmq_status check_topic(const rmq_message *message, rmq_error **err)
 {
     if (rq_topic_is_forbidden(rq_slice_str(topic_of(message)))) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "topic %s belongs to the broker: nothing may be sent to it",
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "topic %s belongs to the broker: nothing may be sent to it",
                             topic_of(message));
     }
     return RMQ_OK;
 }
 
-rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message *message, rmq_error **err)
+rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message *message,
+                         rmq_error **err)
 {
     if (!message) {
         return rq_error_set(err, RMQ_ERR_INVALID, "message is NULL");
@@ -41,7 +43,8 @@ rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message 
     }
     size_t size = message->body ? message->body->size : 0;
     if (size == 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "message of topic %s has no body", topic_of(message));
+        return rq_error_set(err, RMQ_ERR_INVALID, "message of topic %s has no body",
+                            topic_of(message));
     }
     if (size > (size_t)producer->options.max_message_size) {
         return rq_error_set(err, RMQ_ERR_TOO_LARGE, "body of %zu bytes, maxMessageSize is %d", size,
@@ -50,36 +53,39 @@ rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message 
     return RMQ_OK;
 }
 
-static rmq_status check_batch_item(const rmq_message *first, const rmq_message *message, size_t index,
-                                   rmq_error **err)
+static rmq_status check_batch_item(const rmq_message *first, const rmq_message *message,
+                                   size_t index, rmq_error **err)
 {
     if (!message || !message->body || message->body->size == 0) {
         return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has no body", index);
     }
     if (strcmp(topic_of(first), topic_of(message)) != 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch is for topic %s, the first for %s",
-                            index, topic_of(message), topic_of(first));
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "message %zu of the batch is for topic %s, the first for %s", index,
+                            topic_of(message), topic_of(first));
     }
     if (first->wait_store_ok != message->wait_store_ok) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has another wait flag than the first",
-                            index);
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "message %zu of the batch has another wait flag than the first", index);
     }
     if (message->delay_level > 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has delay level %d", index,
-                            (int)message->delay_level);
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has delay level %d",
+                            index, (int)message->delay_level);
     }
     return RMQ_OK;
 }
 
-rmq_status rq_send_check_batch(const struct rmq_producer *producer, const rmq_message *const *messages,
-                               size_t count, size_t *bytes, rmq_error **err)
+rmq_status rq_send_check_batch(const struct rmq_producer *producer,
+                               const rmq_message *const *messages, size_t count, size_t *bytes,
+                               rmq_error **err)
 {
     if (!messages || count == 0 || !messages[0]) {
         return rq_error_set(err, RMQ_ERR_INVALID, "the batch has no messages");
     }
     rmq_status st = check_topic(messages[0], err);
     if (st == RMQ_OK && rq_topic_is_retry(rq_slice_str(topic_of(messages[0])))) {
-        st = rq_error_set(err, RMQ_ERR_INVALID, "a batch cannot go to retry topic %s", topic_of(messages[0]));
+        st = rq_error_set(err, RMQ_ERR_INVALID, "a batch cannot go to retry topic %s",
+                          topic_of(messages[0]));
     }
     size_t sum = 0;
     for (size_t i = 0; i < count && st == RMQ_OK; i++) {
@@ -87,7 +93,8 @@ rmq_status rq_send_check_batch(const struct rmq_producer *producer, const rmq_me
         sum += st == RMQ_OK ? messages[i]->body->size : 0;
     }
     if (st == RMQ_OK && sum > (size_t)producer->options.max_message_size) {
-        st = rq_error_set(err, RMQ_ERR_TOO_LARGE, "bodies of the batch have %zu bytes, maxMessageSize is %d", sum,
+        st = rq_error_set(err, RMQ_ERR_TOO_LARGE,
+                          "bodies of the batch have %zu bytes, maxMessageSize is %d", sum,
                           (int)producer->options.max_message_size);
     }
     *bytes = sum;
@@ -96,7 +103,8 @@ rmq_status rq_send_check_batch(const struct rmq_producer *producer, const rmq_me
 
 static bool is_retry_count(const char *name)
 {
-    return strcmp(name, RQ_PROP_RECONSUME_TIME) == 0 || strcmp(name, RQ_PROP_MAX_RECONSUME_TIMES) == 0;
+    return strcmp(name, RQ_PROP_RECONSUME_TIME) == 0 ||
+           strcmp(name, RQ_PROP_MAX_RECONSUME_TIMES) == 0;
 }
 
 /* Appends "name 0x01 value 0x02" for each pair of the message; the counts of a retry only when they do not travel in the header. */
@@ -120,11 +128,13 @@ static void add_pairs(struct rq_buf *out, struct rq_slice pairs, bool counts_too
     }
 }
 
-static void add_own(struct rq_buf *out, const char *unique_id, size_t unique_n, bool wait, int32_t delay_level)
+static void add_own(struct rq_buf *out, const char *unique_id, size_t unique_n, bool wait,
+                    int32_t delay_level)
 {
     static const char wait_true[] = RQ_PROP_WAIT "\001true\002" RQ_PROP_UNIQ_KEY "\001";
     static const char wait_false[] = RQ_PROP_WAIT "\001false\002" RQ_PROP_UNIQ_KEY "\001";
-    rq_buf_add(out, wait ? wait_true : wait_false, (wait ? sizeof wait_true : sizeof wait_false) - 1);
+    rq_buf_add(out, wait ? wait_true : wait_false,
+               (wait ? sizeof wait_true : sizeof wait_false) - 1);
     rq_buf_add(out, unique_id, unique_n);
     rq_buf_add_char(out, RQ_PROP_VALUE_END);
     if (delay_level > 0) {
@@ -138,8 +148,8 @@ static rmq_status check_properties(size_t size, const char *topic, rmq_error **e
 {
     if (size > RQ_MSG_PROPERTIES_MAX) {
         return rq_error_set(err, RMQ_ERR_TOO_LARGE,
-                            "properties of a message of topic %s have %zu bytes, the limit is %d", topic, size,
-                            RQ_MSG_PROPERTIES_MAX);
+                            "properties of a message of topic %s have %zu bytes, the limit is %d",
+                            topic, size, RQ_MSG_PROPERTIES_MAX);
     }
     return RMQ_OK;
 }
@@ -158,10 +168,12 @@ static void take_retry_counts(struct rq_send_op *op, const rmq_message *message)
         return;
     }
     int32_t number;
-    if (rq_slice_to_i32(rq_slice_str(rmq_message_property(message, RQ_PROP_RECONSUME_TIME)), &number)) {
+    if (rq_slice_to_i32(rq_slice_str(rmq_message_property(message, RQ_PROP_RECONSUME_TIME)),
+                        &number)) {
         op->reconsume_times = number;
     }
-    if (rq_slice_to_i32(rq_slice_str(rmq_message_property(message, RQ_PROP_MAX_RECONSUME_TIMES)), &number)) {
+    if (rq_slice_to_i32(rq_slice_str(rmq_message_property(message, RQ_PROP_MAX_RECONSUME_TIMES)),
+                        &number)) {
         op->max_reconsume_times = number;
     }
 }
@@ -187,7 +199,8 @@ static struct rq_body *wrap_buf(struct rq_buf *buf)
 }
 
 /* The result is used even when it is larger, as in Java: the flag says what is there. */
-static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer *producer, rmq_error **err)
+static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer *producer,
+                                rmq_error **err)
 {
     const struct rq_body *plain = op->body;
     if (!producer->compression ||
@@ -197,8 +210,8 @@ static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer
     enum rq_compression type = (enum rq_compression)producer->compression;
     struct rq_buf packed;
     rq_buf_init(&packed, 0);
-    rmq_status st = rq_compress(type, producer->options.compress_level, rq_slice(plain->data, plain->size),
-                                &packed, err);
+    rmq_status st = rq_compress(type, producer->options.compress_level,
+                                rq_slice(plain->data, plain->size), &packed, err);
     struct rq_body *body = st == RMQ_OK ? wrap_buf(&packed) : NULL;
     rq_buf_free(&packed);
     if (st != RMQ_OK || !body) {
@@ -224,7 +237,8 @@ static rmq_status end_text(struct rq_send_op *op, rmq_error **err)
 {
     rmq_status st = rq_buf_status(&op->text);
     if (st != RMQ_OK) {
-        return rq_error_set(err, st, "properties of a message of topic %s", op->text.data ? op->text.data : "");
+        return rq_error_set(err, st, "properties of a message of topic %s",
+                            op->text.data ? op->text.data : "");
     }
     op->properties_len = op->text.len - op->topic_len - 1;
     return check_properties(op->properties_len, op->text.data, err);
@@ -268,8 +282,9 @@ static rmq_status add_batch_item(struct rq_buf *out, struct rq_buf *properties, 
     return st == RMQ_OK ? st : rq_error_set(err, st, "batch for topic %s", topic_of(message));
 }
 
-static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *messages, size_t count,
-                               struct rq_buf *out, struct rq_buf *ids, rmq_error **err)
+static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *messages,
+                               size_t count, struct rq_buf *out, struct rq_buf *ids,
+                               rmq_error **err)
 {
     struct rq_buf properties;
     rq_buf_init(&properties, 128 * 1024);
@@ -280,19 +295,21 @@ static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *
     rq_buf_free(&properties);
     size_t limit = (size_t)op->producer->options.max_message_size;
     if (st == RMQ_OK && out->len > limit) {
-        st = rq_error_set(err, RMQ_ERR_TOO_LARGE, "batch of %zu messages has %zu bytes, maxMessageSize is %zu",
-                          count, out->len, limit);
+        st = rq_error_set(err, RMQ_ERR_TOO_LARGE,
+                          "batch of %zu messages has %zu bytes, maxMessageSize is %zu", count,
+                          out->len, limit);
     }
     if (st == RMQ_OK) {
         op->body = wrap_buf(out);
         op->ids = rq_buf_detach(ids);
-        st = op->body && op->ids ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "batch of %zu messages", count);
+        st = op->body && op->ids ? RMQ_OK
+                                 : rq_error_set(err, RMQ_ERR_NOMEM, "batch of %zu messages", count);
     }
     return st;
 }
 
-rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages, size_t count,
-                                 rmq_error **err)
+rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages,
+                                 size_t count, rmq_error **err)
 {
     begin_text(op, messages[0]);
     op->batch = true;

@@ -13,8 +13,9 @@
 #include "client/instance_priv.h"
 #include "wire/names.h"
 
-#define FORGET_AFTER_MS 600000 /* a topic that nobody has watched or used for so long is no longer refreshed */
-#define SOON_MS 1000           /* least time between two refreshes on demand */
+#define FORGET_AFTER_MS                                                                            \
+    600000 /* a topic that nobody has watched or used for so long is no longer refreshed */
+#define SOON_MS 1000 /* least time between two refreshes on demand */
 
 static struct rq_topic *find_topic(struct rq_instance *instance, const char *name)
 {
@@ -95,7 +96,13 @@ static void fail_lookup(struct rq_lookup *lookup, rmq_status status, const char 
 static void lookup_expired(struct rq_timer *timer)
 {
     struct rq_lookup *lookup = RQ_CONTAINER_OF(timer, struct rq_lookup, timer);
-    fail_lookup(lookup, RMQ_ERR_TIMEOUT, "no name server answered in time");
+    rmq_error *err = NULL;
+    const char *servers = rq_namesrv_list(lookup->instance->namesrv);
+    rq_error_set(&err, RMQ_ERR_NO_NAMESRV,
+                 "route of topic %s: no name server answered in time (%s)", lookup->topic, servers);
+    rq_error_set_broker(err, servers);
+    end_lookup(lookup, NULL, err);
+    rmq_error_destroy(err);
 }
 
 /* All that wait, served or failed. Callbacks may start new look-ups of the same topic: those wait for the next answer. */
@@ -179,7 +186,8 @@ static void refresh_failed(struct rq_topic *topic, const rmq_error *err)
 {
     if (!topic->failing) {
         topic->failing = true;
-        RQ_LOG(WARN, "route refresh failed", "topic=%s reason=%s", topic->name, rmq_error_message(err));
+        RQ_LOG(WARN, "route refresh failed", "topic=%s reason=%s", topic->name,
+               rmq_error_message(err));
     }
     end_lookups(topic, topic->route ? NULL : err);
 }
@@ -211,8 +219,9 @@ static void answer_error(struct rq_topic *topic, const struct rq_header *header,
         return;
     }
     rq_error_set_remote(err, header->code, rq_namesrv_list(topic->instance->namesrv),
-                        "route of topic %s: name server answered %d %.*s", topic->name, header->code,
-                        (int)header->remark.n, header->remark.p ? header->remark.p : "");
+                        "route of topic %s: name server answered %d %.*s", topic->name,
+                        header->code, (int)header->remark.n,
+                        header->remark.p ? header->remark.p : "");
 }
 
 static void ask(struct rq_topic *topic, const char *name, rq_namesrv_done *done);
@@ -238,8 +247,8 @@ static void default_answered(void *user, struct rq_in *answer, const rmq_error *
     } else {
         rmq_error *why = NULL;
         rq_error_set(&why, RMQ_ERR_NO_ROUTE,
-                     "no route for topic %s, and no %s from which a broker could make it", topic->name,
-                     RQ_TOPIC_DEFAULT);
+                     "no route for topic %s, and no %s from which a broker could make it",
+                     topic->name, RQ_TOPIC_DEFAULT);
         topic_is_unknown(topic, why);
         rmq_error_destroy(why);
     }
@@ -259,7 +268,8 @@ static void route_answered(void *user, struct rq_in *answer, const rmq_error *er
         route_came(topic, answer, 0);
         return;
     }
-    if (answer->header->code == RQ_RESP_TOPIC_NOT_EXIST && topic->default_queues > 0 && !topic->route) {
+    if (answer->header->code == RQ_RESP_TOPIC_NOT_EXIST && topic->default_queues > 0 &&
+        !topic->route) {
         ask(topic, RQ_TOPIC_DEFAULT, default_answered);
         return;
     }

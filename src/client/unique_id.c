@@ -34,7 +34,8 @@ struct origin {
 
 /* Origins are never freed while the process runs: another thread may be reading one. There is one a month. */
 static _Atomic(struct origin *) current_origin;
-static _Atomic uint64_t current_maker; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
+static _Atomic uint64_t
+    current_maker; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
 static atomic_uint_fast32_t counter;
 
 static const char hex_digits[] = "0123456789ABCDEF";
@@ -55,7 +56,8 @@ static int64_t local_month(int64_t now_ms, int months_on)
     if (!localtime_r(&seconds, &tm)) {
         return 0;
     }
-    struct tm first = {.tm_year = tm.tm_year, .tm_mon = tm.tm_mon + months_on, .tm_mday = 1, .tm_isdst = -1};
+    struct tm first = {
+        .tm_year = tm.tm_year, .tm_mon = tm.tm_mon + months_on, .tm_mday = 1, .tm_isdst = -1};
     return (int64_t)mktime(&first) * 1000;
 }
 
@@ -79,7 +81,8 @@ static void fill_origin(struct origin *origin, const struct origin *old)
     int64_t now = rq_mono_ms() + origin->wall_minus_mono_ms;
     origin->month_start_ms = local_month(now, 0);
     int64_t end = local_month(now, 1);
-    origin->month_end_ms = end > now ? end : now + MONTH_MS; /* a calendar that libc cannot compute */
+    origin->month_end_ms =
+        end > now ? end : now + MONTH_MS; /* a calendar that libc cannot compute */
 }
 
 static bool is_current(const struct origin *origin, int64_t mono_ms)

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 struct rq_waiter {
-    _Atomic uint32_t word; /* atomic: 0 nobody waits, 1 a thread sleeps, 2 done (released by the waker, acquired by the waiter) */
+    /* atomic: 0 nobody waits, 1 a thread sleeps, 2 done (released by the waker, acquired by the waiter). */
+    _Atomic uint32_t word;
 };
 
 static inline void rq_waiter_init(struct rq_waiter *waiter)

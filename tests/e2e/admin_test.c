@@ -75,7 +75,8 @@ static void wrong_arguments_are_refused(void)
     rmq_admin *admin = admin_of(&cluster);
     TL_EQUAL(rmq_admin_create_topic(admin, NULL, "bad topic", 1, 1, 6, 0, NULL), RMQ_ERR_INVALID);
     TL_EQUAL(rmq_admin_create_topic(admin, NULL, "T", -1, 1, 6, 0, NULL), RMQ_ERR_INVALID);
-    TL_EQUAL(rmq_admin_create_topic(admin, "no-such-cluster", "T", 1, 1, 6, 0, &err), RMQ_ERR_NO_BROKER);
+    TL_EQUAL(rmq_admin_create_topic(admin, "no-such-cluster", "T", 1, 1, 6, 0, &err),
+             RMQ_ERR_NO_BROKER);
     TL_CHECK(strstr(rmq_error_message(err), "no-such-cluster") != NULL);
     rmq_error_destroy(err);
     const rmq_message_view *view = NULL;
@@ -149,7 +150,8 @@ static void a_message_is_found_by_its_offset_id(void)
     TL_CHECK(strchr(rmq_message_view_store_host(view), ':') != NULL);
     rmq_message_view_release(view);
     char missing[64];
-    snprintf(missing, sizeof missing, "%.16s%016X", rmq_send_result_offset_msg_id(result), 0x7ffffff);
+    snprintf(missing, sizeof missing, "%.16s%016X", rmq_send_result_offset_msg_id(result),
+             0x7ffffff);
     TL_EQUAL(rmq_admin_view_message(admin, missing, 0, &view, NULL), RMQ_ERR_NOT_FOUND);
     rmq_send_result_destroy(result);
     rmq_message_destroy(message);
@@ -175,7 +177,8 @@ static void an_offset_that_is_not_stored_is_not_zero(void)
     TL_EQUAL(count, 1);
     TL_EQUAL(list[0].max_offset, 10);
     TL_CHECK(list[0].last_update_ms > 0);
-    TL_EQUAL(rmq_admin_consumer_offset(admin, cluster.group, cluster.topic, list[0].broker_name, 0, 0, &offset, NULL),
+    TL_EQUAL(rmq_admin_consumer_offset(admin, cluster.group, cluster.topic, list[0].broker_name, 0,
+                                       0, &offset, NULL),
              RMQ_ERR_NOT_FOUND);
     TL_EQUAL(offset, -7);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
@@ -185,7 +188,8 @@ static void an_offset_that_is_not_stored_is_not_zero(void)
     rmq_string_free(members);
     TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
     rmq_consumer_destroy(consumer);
-    TL_OK(rmq_admin_consumer_offset(admin, cluster.group, cluster.topic, list[0].broker_name, 0, 0, &offset, &err));
+    TL_OK(rmq_admin_consumer_offset(admin, cluster.group, cluster.topic, list[0].broker_name, 0, 0,
+                                    &offset, &err));
     TL_EQUAL(offset, 10);
     rmq_admin_queue_status_free(list, count);
     rmq_admin_destroy(admin);
@@ -196,9 +200,12 @@ static void an_offset_that_is_not_stored_is_not_zero(void)
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        TL_CASE(a_created_topic_can_be_used_at_once), TL_CASE(wrong_arguments_are_refused),
-        TL_CASE(a_dead_name_server_is_named),         TL_CASE(the_cluster_shows_its_brokers),
-        TL_CASE(a_message_is_found_by_its_offset_id), TL_CASE(an_offset_that_is_not_stored_is_not_zero),
+        TL_CASE(a_created_topic_can_be_used_at_once),
+        TL_CASE(wrong_arguments_are_refused),
+        TL_CASE(a_dead_name_server_is_named),
+        TL_CASE(the_cluster_shows_its_brokers),
+        TL_CASE(a_message_is_found_by_its_offset_id),
+        TL_CASE(an_offset_that_is_not_stored_is_not_zero),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -16,7 +16,7 @@
 #include "lib/usage.h"
 
 #define WAIT_MS 15000
-#define QUEUES 4
+#define QUEUES  4
 
 static rmq_message *message_of(const struct tl_cluster *cluster, const void *body, size_t size)
 {
@@ -115,7 +115,8 @@ static void every_asynchronous_send_is_completed_once(void)
     rmq_producer *producer = tl_producer(&cluster);
     for (int i = 0; i < 3000; i++) {
         char body[32];
-        rmq_message *message = message_of(&cluster, body, (size_t)snprintf(body, sizeof body, "m-%d", i));
+        rmq_message *message =
+            message_of(&cluster, body, (size_t)snprintf(body, sizeof body, "m-%d", i));
         TL_OK(rmq_producer_send_async(producer, message, count_send, &counter, &err));
         rmq_message_destroy(message);
     }
@@ -132,7 +133,8 @@ static void send_again(const rmq_send_result *result, const rmq_error *err, void
     struct counter *counter = user;
     atomic_fetch_add(err ? &counter->failed : &counter->ok, 1);
     if (result && atomic_fetch_sub(&counter->more, 1) > 0 &&
-        rmq_producer_send_async(counter->producer, counter->message, send_again, counter, NULL) != RMQ_OK) {
+        rmq_producer_send_async(counter->producer, counter->message, send_again, counter, NULL) !=
+            RMQ_OK) {
         atomic_fetch_add(&counter->failed, 1);
     }
 }
@@ -280,7 +282,8 @@ static void the_queue_can_be_chosen(void)
     TL_OK(rmq_producer_send_to_queue(producer, message, broker, 1, 0, &result, &err));
     TL_EQUAL(rmq_send_result_queue_id(result), 1);
     rmq_send_result_destroy(result);
-    TL_EQUAL(rmq_producer_send_to_queue(producer, message, "nobody", 1, 0, &result, &err), RMQ_ERR_NO_BROKER);
+    TL_EQUAL(rmq_producer_send_to_queue(producer, message, "nobody", 1, 0, &result, &err),
+             RMQ_ERR_NO_BROKER);
     TL_CHECK(strstr(rmq_error_message(err), "nobody") != NULL);
     rmq_error_destroy(err);
     err = NULL;
@@ -293,7 +296,8 @@ static void the_queue_can_be_chosen(void)
         rmq_send_result_destroy(result);
     }
     rmq_message_set_tag(message, "bad");
-    TL_EQUAL(rmq_producer_send_by_selector(producer, message, last_queue, &count, 0, NULL, NULL), RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_producer_send_by_selector(producer, message, last_queue, &count, 0, NULL, NULL),
+             RMQ_ERR_INVALID);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
@@ -320,7 +324,8 @@ static void a_batch_is_one_request_with_an_id_for_each_message(void)
         rmq_message_add_key(messages[i], number);
         rmq_message_set_property(messages[i], "n", number);
     }
-    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)messages, BATCH, 0, &result, &err));
+    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)messages, BATCH, 0, &result,
+                                  &err));
     TL_EQUAL(strlen(rmq_send_result_msg_id(result)), BATCH * 33 - 1);
     rmq_send_result_destroy(result);
     rmq_consumer *consumer = tl_consumer(&cluster, "batch", tl_seen_listener, &seen);
@@ -334,7 +339,8 @@ static void a_batch_is_one_request_with_an_id_for_each_message(void)
     tl_cluster_stop(&cluster);
 }
 
-static void expect_batch_error(rmq_producer *producer, const rmq_message *a, const rmq_message *b, rmq_status status)
+static void expect_batch_error(rmq_producer *producer, const rmq_message *a, const rmq_message *b,
+                               rmq_status status)
 {
     const rmq_message *messages[] = {a, b};
     rmq_error *err = NULL;
@@ -353,7 +359,8 @@ static void what_cannot_be_sent_is_refused_with_the_numbers(void)
     char *big = calloc(1, size);
     rmq_message *message = message_of(&cluster, big, size);
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_TOO_LARGE);
-    TL_CHECK(strstr(rmq_error_message(err), "4194305") && strstr(rmq_error_message(err), "4194304"));
+    TL_CHECK(strstr(rmq_error_message(err), "4194305") &&
+             strstr(rmq_error_message(err), "4194304"));
     rmq_error_destroy(err);
     err = NULL;
     rmq_message_copy_body(message, "x", 1);
@@ -460,7 +467,8 @@ static void bodies_of_all_sizes_arrive_unchanged(const char *compress_type)
     options.compress_type = compress_type;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     if (cluster.broker) {
-        TL_OK(rmq_broker_fault_answer(cluster.broker, 310, 1, 2, "busy", &err)); /* so the first is sent twice */
+        TL_OK(rmq_broker_fault_answer(cluster.broker, 310, 1, 2, "busy",
+                                      &err)); /* so the first is sent twice */
     }
     for (int i = 0; i < 12; i++) {
         size_t size = sizes[i % 6];

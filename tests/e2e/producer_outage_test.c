@@ -92,7 +92,8 @@ static void one_of_two_brokers_never_answers_and_all_sends_succeed(void)
     tl_cluster_needs_own(&cluster);
     int fd = listen_on(silent, sizeof silent);
     struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a-good@%s,b-silent@%s", rmq_broker_addr(cluster.broker), silent);
+    snprintf(brokers, sizeof brokers, "a-good@%s,b-silent@%s", rmq_broker_addr(cluster.broker),
+             silent);
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
     rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
     rmq_message *message = message_to(cluster.topic);
@@ -272,7 +273,8 @@ static void dead_and_silent_name_servers_are_skipped_within_the_call(void)
     tl_cluster_start(&cluster, 4);
     int fd = listen_on(silent, sizeof silent);
     close(listen_on(dead, sizeof dead));
-    snprintf(list, sizeof list, "no-such-host.invalid:9876;%s;%s;%s", silent, dead, cluster.namesrv);
+    snprintf(list, sizeof list, "no-such-host.invalid:9876;%s;%s;%s", silent, dead,
+             cluster.namesrv);
     rmq_producer *producer = producer_on(list, 3000);
     rmq_message *message = message_to(cluster.topic);
     int64_t start = tl_now_ms();
@@ -290,10 +292,9 @@ static void an_unknown_host_fails_with_its_name_and_the_process_lives(void)
     rmq_producer *producer = producer_on("no-such-host.invalid:9876", 3000);
     rmq_message *message = message_to("Topic");
     int64_t start = tl_now_ms();
-    rmq_status st = rmq_producer_send(producer, message, 0, NULL, &err);
-    TL_CHECK(st == RMQ_ERR_NO_NAMESRV || st == RMQ_ERR_TIMEOUT);
+    TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_NO_NAMESRV);
     TL_CHECK(tl_now_ms() - start < 5000);
-    TL_CHECK(strstr(rmq_error_message(err), "no-such-host.invalid") != NULL || st == RMQ_ERR_TIMEOUT);
+    TL_CHECK(strstr(rmq_error_message(err), "no-such-host.invalid") != NULL);
     TL_CHECK(rmq_error_retriable(err));
     rmq_error_destroy(err);
     rmq_message_destroy(message);

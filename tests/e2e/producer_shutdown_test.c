@@ -39,7 +39,8 @@ static void count(const rmq_send_result *result, const rmq_error *err, void *use
     if (result) {
         atomic_fetch_add(&tally->ok, 1);
     } else {
-        atomic_fetch_add(rmq_error_status(err) == RMQ_ERR_CLOSED ? &tally->closed : &tally->other, 1);
+        atomic_fetch_add(rmq_error_status(err) == RMQ_ERR_CLOSED ? &tally->closed : &tally->other,
+                         1);
     }
 }
 
@@ -76,7 +77,8 @@ static void shutdown_waits_for_ten_thousand_sends(void)
     tl_cluster_stop(&cluster);
 }
 
-static rmq_producer *producer_through(struct tl_proxy *proxy, struct tl_namesrv *ns, const char *topic)
+static rmq_producer *producer_through(struct tl_proxy *proxy, struct tl_namesrv *ns,
+                                      const char *topic)
 {
     char brokers[128];
     rmq_error *err = NULL;
@@ -137,7 +139,8 @@ static void *send_until_closed(void *arg)
 {
     struct sender *sender = arg;
     for (;;) {
-        rmq_status st = rmq_producer_send_async(sender->producer, sender->message, count, sender->tally, NULL);
+        rmq_status st =
+            rmq_producer_send_async(sender->producer, sender->message, count, sender->tally, NULL);
         if (st == RMQ_ERR_CLOSED) {
             return NULL;
         }
@@ -248,7 +251,8 @@ static void a_callback_may_shut_down(void)
         rmq_message *message = message_to(cluster.topic);
         int accepted = 0;
         for (int i = 0; i < 100; i++) {
-            rmq_status st = rmq_producer_send_async(tally.producer, message, shut_down_in_callback, &tally, &err);
+            rmq_status st = rmq_producer_send_async(tally.producer, message, shut_down_in_callback,
+                                                    &tally, &err);
             TL_CHECK(st == RMQ_OK || st == RMQ_ERR_CLOSED);
             rmq_error_destroy(err);
             err = NULL;
@@ -319,10 +323,11 @@ static void handles_are_inert_in_a_forked_child(void)
     TL_CHECK(child >= 0);
     if (child == 0) {
         alarm(10);
-        bool good = rmq_producer_send(producer, message, 0, NULL, NULL) == RMQ_ERR_FORKED &&
-                    rmq_producer_send_async(producer, message, count, NULL, NULL) == RMQ_ERR_FORKED &&
-                    rmq_producer_send_oneway(producer, message, NULL) == RMQ_ERR_FORKED &&
-                    rmq_producer_shutdown(producer, 0, NULL) == RMQ_ERR_FORKED;
+        bool good =
+            rmq_producer_send(producer, message, 0, NULL, NULL) == RMQ_ERR_FORKED &&
+            rmq_producer_send_async(producer, message, count, NULL, NULL) == RMQ_ERR_FORKED &&
+            rmq_producer_send_oneway(producer, message, NULL) == RMQ_ERR_FORKED &&
+            rmq_producer_shutdown(producer, 0, NULL) == RMQ_ERR_FORKED;
         rmq_producer_destroy(producer);
 #ifndef __SANITIZE_THREAD__ /* which does not let a child start threads */
         /* A new one works: the child's own threads and connections. */

@@ -45,13 +45,16 @@ START_TEST(defaults_are_those_of_the_java_client)
     rmq_producer_options_init(&p, sizeof p);
     ck_assert(p.send_msg_timeout_ms == 3000 && p.retry_times_when_send_failed == 2);
     ck_assert(p.compress_msg_body_over_howmuch == 4096 && p.max_message_size == 4194304);
-    ck_assert(p.default_topic_queue_nums == 4 && p.send_latency_fault_enable && p.async_wait_when_full);
+    ck_assert(p.default_topic_queue_nums == 4 && p.send_latency_fault_enable &&
+              p.async_wait_when_full);
     ck_assert_str_eq(p.create_topic_key, "TBW102");
     rmq_consumer_options c;
     rmq_consumer_options_init(&c, sizeof c);
-    ck_assert(c.consume_thread_nums == 20 && c.pull_batch_size == 32 && c.max_reconsume_times == -1);
+    ck_assert(c.consume_thread_nums == 20 && c.pull_batch_size == 32 &&
+              c.max_reconsume_times == -1);
     ck_assert(c.pull_threshold_for_queue == 1000 && c.consume_concurrently_max_span == 2000);
-    ck_assert(c.consume_from_where == RMQ_CONSUME_FROM_LAST_OFFSET && c.broker_suspend_max_time_ms == 15000);
+    ck_assert(c.consume_from_where == RMQ_CONSUME_FROM_LAST_OFFSET &&
+              c.broker_suspend_max_time_ms == 15000);
 }
 END_TEST
 
@@ -83,11 +86,12 @@ END_TEST
 START_TEST(several_options_are_parsed_with_escaped_semicolons)
 {
     rmq_config *config = make(RMQ_CONFIG_PRODUCER);
-    ck_assert_int_eq(rmq_config_parse(config,
-                                      " producerGroup = g ; namesrvAddr=10.0.0.1:9876\\;10.0.0.2:9876;"
-                                      "sendMsgTimeout=5000;;",
-                                      NULL),
-                     RMQ_OK);
+    ck_assert_int_eq(
+        rmq_config_parse(config,
+                         " producerGroup = g ; namesrvAddr=10.0.0.1:9876\\;10.0.0.2:9876;"
+                         "sendMsgTimeout=5000;;",
+                         NULL),
+        RMQ_OK);
     ck_assert_str_eq(rmq_config_get(config, "producerGroup"), "g");
     ck_assert_str_eq(rmq_config_get(config, "namesrvAddr"), "10.0.0.1:9876;10.0.0.2:9876");
     ck_assert_str_eq(rmq_config_get(config, "sendMsgTimeout"), "5000");
@@ -118,7 +122,8 @@ static void expect_refused(const rmq_producer_options *options, const char *word
     rmq_producer_options copy;
     rmq_error *err = NULL;
     ck_assert_int_eq(rq_producer_options_load(options, &copy, &err), RMQ_ERR_INVALID);
-    ck_assert_msg(strstr(rmq_error_message(err), words), "\"%s\" lacks \"%s\"", rmq_error_message(err), words);
+    ck_assert_msg(strstr(rmq_error_message(err), words), "\"%s\" lacks \"%s\"",
+                  rmq_error_message(err), words);
     rmq_error_destroy(err);
 }
 

@@ -26,7 +26,8 @@ static void two_brokers_with_two_queues_each(void)
     route = (struct rq_route){.publish = queues, .publish_count = 4};
 }
 
-static const struct rq_broker_health *pick(uint32_t index, const struct rq_broker_health *avoid, int64_t now)
+static const struct rq_broker_health *pick(uint32_t index, const struct rq_broker_health *avoid,
+                                           int64_t now)
 {
     const struct rq_route_queue *queue = rq_fault_pick(&route, index, avoid, true, now);
     return queue ? queue->broker->health : NULL;
@@ -56,7 +57,8 @@ START_TEST(a_failed_broker_is_passed_over_until_it_answers)
     rq_fault_failed(&health_a, 1000);
     for (uint32_t i = 0; i < 8; i++) {
         ck_assert_ptr_eq(pick(i, NULL, 1001), &health_b);
-        ck_assert_ptr_eq(pick(i, NULL, 1000000), &health_b); /* time alone does not make it usable */
+        ck_assert_ptr_eq(pick(i, NULL, 1000000),
+                         &health_b); /* time alone does not make it usable */
     }
     ck_assert(rq_fault_alive(&health_a));
     ck_assert(!rq_fault_alive(&health_a));

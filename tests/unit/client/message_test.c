@@ -167,7 +167,7 @@ END_TEST
 
 /* ---- unique ids ---- */
 
-#define IDS 20000
+#define IDS     20000
 #define THREADS 4
 
 static char ids[THREADS + 1][IDS][RQ_UNIQUE_ID_MAX + 1];

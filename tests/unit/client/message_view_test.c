@@ -39,21 +39,25 @@ static struct rq_msg simple(const char *body, const char *properties)
                          .topic = rq_slice_str("Topic"),
                          .properties = rq_slice_str(properties)};
     ck_assert_int_eq(rq_host_parse(rq_slice_str("10.1.2.3:4711"), &msg.born_host, NULL), RMQ_OK);
-    ck_assert_int_eq(rq_host_parse(rq_slice_str("192.168.1.2:10911"), &msg.store_host, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_host_parse(rq_slice_str("192.168.1.2:10911"), &msg.store_host, NULL),
+                     RMQ_OK);
     return msg;
 }
 
 static struct rq_views *views_of(struct answer *answer)
 {
     struct rq_views *views = NULL;
-    ck_assert_int_eq(rq_views_create(NULL, rq_slice(answer->data, answer->size), "broker-a", &views, NULL), RMQ_OK);
+    ck_assert_int_eq(
+        rq_views_create(NULL, rq_slice(answer->data, answer->size), "broker-a", &views, NULL),
+        RMQ_OK);
     return views;
 }
 
 START_TEST(every_field_is_its_own)
 {
     struct answer answer = {0};
-    struct rq_msg msg = simple("hello", "TAGS\001TagA\002KEYS\001k1 k2\002UNIQ_KEY\001ID\002DELAY\0013\002n\001v\002");
+    struct rq_msg msg = simple(
+        "hello", "TAGS\001TagA\002KEYS\001k1 k2\002UNIQ_KEY\001ID\002DELAY\0013\002n\001v\002");
     add(&answer, &msg);
     struct rq_views *views = views_of(&answer);
     const rmq_message_view *view = &views->items[0];
@@ -113,16 +117,16 @@ START_TEST(odd_property_strings_are_read_as_java_reads_them)
         const char *name, *value;
         size_t count;
     } cases[] = {
-        {"a\001b", 3, "a", "b", 1},                        /* the last separator is optional */
-        {"TAGS\001x\002a\001b", 10, "a", "b", 2},          /* likewise behind others */
-        {"a\001b\001c\002", 6, "a", "b\001c", 1},          /* the first 0x01 splits */
-        {"\001b\002a\001c\002", 7, "a", "c", 1},           /* without a name */
-        {"b\001\002a\001c\002", 7, "a", "c", 1},           /* without a value */
-        {"junk\002a\001c\002", 9, "a", "c", 1},            /* no pair */
-        {"\002\002a\001c\002\002", 7, "a", "c", 1},        /* empty pieces */
-        {"a\001old\002a\001new\002", 12, "a", "new", 2},   /* the later one wins */
-        {"a\001v\000w\002b\001c\002", 10, "a", "v", 2},    /* a NUL ends a value */
-        {"x\000y\001v\002a\001c\002", 10, "a", "c", 1},    /* and makes a name none */
+        {"a\001b", 3, "a", "b", 1},                      /* the last separator is optional */
+        {"TAGS\001x\002a\001b", 10, "a", "b", 2},        /* likewise behind others */
+        {"a\001b\001c\002", 6, "a", "b\001c", 1},        /* the first 0x01 splits */
+        {"\001b\002a\001c\002", 7, "a", "c", 1},         /* without a name */
+        {"b\001\002a\001c\002", 7, "a", "c", 1},         /* without a value */
+        {"junk\002a\001c\002", 9, "a", "c", 1},          /* no pair */
+        {"\002\002a\001c\002\002", 7, "a", "c", 1},      /* empty pieces */
+        {"a\001old\002a\001new\002", 12, "a", "new", 2}, /* the later one wins */
+        {"a\001v\000w\002b\001c\002", 10, "a", "v", 2},  /* a NUL ends a value */
+        {"x\000y\001v\002a\001c\002", 10, "a", "c", 1},  /* and makes a name none */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct answer answer = {0};
@@ -133,7 +137,8 @@ START_TEST(odd_property_strings_are_read_as_java_reads_them)
         add(&answer, &msg);
         struct rq_views *views = views_of(&answer);
         ck_assert_uint_eq(views->count, 2);
-        ck_assert_str_eq(rmq_message_view_property(&views->items[0], cases[i].name), cases[i].value);
+        ck_assert_str_eq(rmq_message_view_property(&views->items[0], cases[i].name),
+                         cases[i].value);
         ck_assert_uint_eq(rmq_message_view_property_count(&views->items[0]), cases[i].count);
         ck_assert_str_eq(rmq_message_view_property(&views->items[1], "k"), "v");
         ck_assert_str_eq(rmq_message_view_topic(&views->items[1]), "Topic");
@@ -154,13 +159,15 @@ static size_t read_all(const struct rq_views *views)
         sum += size + strlen(rmq_message_view_topic(view)) + strlen(rmq_message_view_id(view)) +
                strlen(rmq_message_view_tag(view)) + strlen(rmq_message_view_born_host(view));
         for (size_t k = 0; k < rmq_message_view_property_count(view); k++) {
-            sum += strlen(rmq_message_view_property_name(view, k)) + strlen(rmq_message_view_property_value(view, k));
+            sum += strlen(rmq_message_view_property_name(view, k)) +
+                   strlen(rmq_message_view_property_value(view, k));
         }
     }
     return sum;
 }
 
-static void make_views_of_copy(const struct answer *answer, size_t size, size_t flip, unsigned char with)
+static void make_views_of_copy(const struct answer *answer, size_t size, size_t flip,
+                               unsigned char with)
 {
     struct rq_views *views = NULL;
     char *copy = malloc(size ? size : 1); /* exactly as large: a read behind it is seen */
@@ -202,7 +209,8 @@ START_TEST(damaged_answers_give_the_messages_before_the_damage)
     ck_assert_str_eq(rmq_message_view_tag(&views->items[0]), "a");
     rq_views_release(views);
     struct rq_views *none = NULL;
-    ck_assert_int_eq(rq_views_create(NULL, rq_slice(answer.data, first - 1), "b", &none, NULL), RMQ_ERR_PROTOCOL);
+    ck_assert_int_eq(rq_views_create(NULL, rq_slice(answer.data, first - 1), "b", &none, NULL),
+                     RMQ_ERR_PROTOCOL);
     ck_assert_int_eq(rq_views_create(NULL, rq_slice(NULL, 0), "b", &none, NULL), RMQ_OK);
     ck_assert_uint_eq(none->count, 0);
     rq_views_release(none);
@@ -212,14 +220,16 @@ END_TEST
 
 START_TEST(compressed_bodies_are_expanded_once_and_bounded)
 {
-    static const enum rq_compression types[] = {RQ_COMPRESSION_ZLIB, RQ_COMPRESSION_LZ4, RQ_COMPRESSION_ZSTD};
+    static const enum rq_compression types[] = {RQ_COMPRESSION_ZLIB, RQ_COMPRESSION_LZ4,
+                                                RQ_COMPRESSION_ZSTD};
     char plain[20000];
     memset(plain, 'p', sizeof plain);
     for (size_t i = 0; i < 3; i++) {
         struct answer answer = {0};
         struct rq_buf packed;
         rq_buf_init(&packed, 0);
-        ck_assert_int_eq(rq_compress(types[i], 5, rq_slice(plain, sizeof plain), &packed, NULL), RMQ_OK);
+        ck_assert_int_eq(rq_compress(types[i], 5, rq_slice(plain, sizeof plain), &packed, NULL),
+                         RMQ_OK);
         struct rq_msg msg = simple("", "");
         msg.body = rq_slice(packed.data, packed.len);
         msg.sys_flag = rq_compression_sys_flag(types[i]);

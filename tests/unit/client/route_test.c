@@ -27,18 +27,21 @@ static struct rq_route *parse(const char *json, int32_t default_queues)
     return route;
 }
 
-#define BROKER(name, addrs) "{\"cluster\":\"c\",\"brokerName\":\"" name "\",\"brokerAddrs\":{" addrs "}}"
+#define BROKER(name, addrs)                                                                        \
+    "{\"cluster\":\"c\",\"brokerName\":\"" name "\",\"brokerAddrs\":{" addrs "}}"
 #define QUEUE(name, reads, writes, perm)                                                           \
     "{\"brokerName\":\"" name "\",\"readQueueNums\":" #reads ",\"writeQueueNums\":" #writes        \
     ",\"perm\":" #perm ",\"topicSysFlag\":0}"
 #define ROUTE(order, queues, brokers)                                                              \
-    "{" order "\"queueDatas\":[" queues "],\"brokerDatas\":[" brokers "],\"filterServerTable\":{}}"
+    "{" order "\"queueDatas\":[" queues "],\"brokerDatas\":[" brokers "],\"filterServerTable\":{}" \
+                                                                      "}"
 
 START_TEST(queues_are_sorted_by_broker_and_id_whatever_the_order_of_the_answer)
 {
-    struct rq_route *route = parse(ROUTE("", QUEUE("b", 2, 1, 6) "," QUEUE("a", 1, 2, 6),
-                                         BROKER("b", "0:\"h:2\",1:\"h:3\"") "," BROKER("a", "\"0\":\"h:1\"")),
-                                   0);
+    struct rq_route *route =
+        parse(ROUTE("", QUEUE("b", 2, 1, 6) "," QUEUE("a", 1, 2, 6),
+                    BROKER("b", "0:\"h:2\",1:\"h:3\"") "," BROKER("a", "\"0\":\"h:1\"")),
+              0);
     ck_assert_uint_eq(route->publish_count, 3);
     ck_assert_str_eq(route->publish[0].broker->name, "a");
     ck_assert_int_eq(route->publish[1].id, 1);
@@ -55,11 +58,14 @@ END_TEST
 
 START_TEST(permissions_and_a_missing_master_leave_queues_out)
 {
-    struct rq_route *route =
-        parse(ROUTE("", QUEUE("a", 2, 2, 4) "," QUEUE("b", 2, 2, 2) "," QUEUE("c", 2, 2, 6) "," QUEUE("d", 2, 2, 6),
-                    BROKER("a", "0:\"h:1\"") "," BROKER("b", "0:\"h:2\"") "," BROKER("c", "1:\"h:3\"")),
-              0);
-    ck_assert_uint_eq(route->publish_count, 2); /* b alone: a is not writable, c has no master, d no address at all */
+    struct rq_route *route = parse(
+        ROUTE("",
+              QUEUE("a", 2, 2, 4) "," QUEUE("b", 2, 2, 2) "," QUEUE("c", 2, 2, 6) "," QUEUE("d", 2,
+                                                                                            2, 6),
+              BROKER("a", "0:\"h:1\"") "," BROKER("b", "0:\"h:2\"") "," BROKER("c", "1:\"h:3\"")),
+        0);
+    ck_assert_uint_eq(route->publish_count,
+                      2); /* b alone: a is not writable, c has no master, d no address at all */
     ck_assert_str_eq(route->publish[0].broker->name, "b");
     ck_assert_uint_eq(route->subscribe_count, 4); /* a and c: a slave can be read */
     ck_assert_str_eq(route->subscribe[2].broker->name, "c");
@@ -69,10 +75,10 @@ END_TEST
 
 START_TEST(an_ordered_topic_has_the_queues_that_its_configuration_names)
 {
-    struct rq_route *route =
-        parse(ROUTE("\"orderTopicConf\":\"b:2;a:1;nobody:3;broken\",", QUEUE("a", 8, 8, 6) "," QUEUE("b", 8, 8, 6),
-                    BROKER("a", "0:\"h:1\"") "," BROKER("b", "0:\"h:2\"")),
-              0);
+    struct rq_route *route = parse(ROUTE("\"orderTopicConf\":\"b:2;a:1;nobody:3;broken\",",
+                                         QUEUE("a", 8, 8, 6) "," QUEUE("b", 8, 8, 6),
+                                         BROKER("a", "0:\"h:1\"") "," BROKER("b", "0:\"h:2\"")),
+                                   0);
     ck_assert_uint_eq(route->publish_count, 3);
     ck_assert_str_eq(route->publish[0].broker->name, "b");
     ck_assert_str_eq(route->publish[2].broker->name, "a");
@@ -83,9 +89,9 @@ END_TEST
 
 START_TEST(a_topic_made_after_the_default_has_the_smaller_number_of_queues)
 {
-    struct rq_route *route =
-        parse(ROUTE("", QUEUE("a", 8, 8, 7) "," QUEUE("b", 2, 2, 7), BROKER("a", "0:\"h:1\"") "," BROKER("b", "0:\"h:2\"")),
-              4);
+    struct rq_route *route = parse(ROUTE("", QUEUE("a", 8, 8, 7) "," QUEUE("b", 2, 2, 7),
+                                         BROKER("a", "0:\"h:1\"") "," BROKER("b", "0:\"h:2\"")),
+                                   4);
     ck_assert(route->from_default);
     ck_assert_uint_eq(route->publish_count, 6);
     ck_assert_uint_eq(route->subscribe_count, 0);
@@ -98,8 +104,10 @@ START_TEST(routes_are_compared_by_content)
     const char *json = ROUTE("", QUEUE("a", 2, 2, 6), BROKER("a", "0:\"h:1\""));
     struct rq_route *a = parse(json, 0);
     struct rq_route *b = parse(json, 0);
-    struct rq_route *other_addr = parse(ROUTE("", QUEUE("a", 2, 2, 6), BROKER("a", "0:\"h:9\"")), 0);
-    struct rq_route *other_queues = parse(ROUTE("", QUEUE("a", 2, 3, 6), BROKER("a", "0:\"h:1\"")), 0);
+    struct rq_route *other_addr =
+        parse(ROUTE("", QUEUE("a", 2, 2, 6), BROKER("a", "0:\"h:9\"")), 0);
+    struct rq_route *other_queues =
+        parse(ROUTE("", QUEUE("a", 2, 3, 6), BROKER("a", "0:\"h:1\"")), 0);
     ck_assert(rq_route_equal(a, b));
     ck_assert(!rq_route_equal(a, other_addr));
     ck_assert(!rq_route_equal(a, other_queues));
@@ -115,10 +123,12 @@ END_TEST
 START_TEST(bad_answers_are_errors)
 {
     struct rq_route *route = NULL;
-    const char *bad[] = {"", "[", "{\"queueDatas\":", ROUTE("", QUEUE("a", 9999999, 9999999, 6), BROKER("a", "0:\"h:1\""))};
+    const char *bad[] = {"", "[", "{\"queueDatas\":",
+                         ROUTE("", QUEUE("a", 9999999, 9999999, 6), BROKER("a", "0:\"h:1\""))};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         rmq_error *err = NULL;
-        ck_assert_int_eq(rq_route_create("T", rq_slice_str(bad[i]), 0, &env, &route, &err), RMQ_ERR_PROTOCOL);
+        ck_assert_int_eq(rq_route_create("T", rq_slice_str(bad[i]), 0, &env, &route, &err),
+                         RMQ_ERR_PROTOCOL);
         rmq_error_destroy(err);
     }
     route = parse("{}", 0);
