@@ -131,7 +131,7 @@ func sendAll(a arguments, p rocketmq.Producer) (int, int, string) {
 func produce(a arguments) {
 	p, err := rocketmq.NewProducer(
 		producer.WithNsResolver(primitive.NewPassthroughResolver(strings.Split(a["ns"], ";"))),
-		producer.WithGroupName(a.get("group", "GoProducer")), producer.WithRetry(2))
+		producer.WithGroupName(a.get("group", "GoProducer")), producer.WithRetry(2), producer.WithSendMsgTimeout(30*time.Second))
 	if err != nil {
 		die("%v", err)
 	}

@@ -2,6 +2,8 @@
 /* Copyright The librmq Authors */
 
 import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -20,7 +22,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). With later=N it
- * asks for every N-th message again, a second later; with listener=orderly it takes the queues under the broker's locks.
+ * asks for every N-th message again, a second later; with listener=orderly it takes the queues under the broker's locks; from
+ * message timedFrom=N on it notes how long each was on its way.
  */
 final class Receiving implements MessageListenerConcurrently {
     private static final Map<String, Receiving> RUNNING = new ConcurrentHashMap<>();
@@ -31,6 +34,8 @@ final class Receiving implements MessageListenerConcurrently {
     private final String reportPath;
     private final Map<Long, String> lines = new TreeMap<>();
     private final int later;
+    private final int timedFrom;
+    private final List<Long> delays = new ArrayList<>();
     private int total;
     private int again;
 
@@ -38,6 +43,7 @@ final class Receiving implements MessageListenerConcurrently {
         topic = args.need("topic");
         reportPath = args.get("report", "");
         later = args.number("later", 0);
+        timedFrom = args.number("timedFrom", -1);
         consumer = new DefaultMQPushConsumer(args.need("group"));
         consumer.setNamesrvAddr(args.need("ns"));
         consumer.setInstanceName("peer-consumer-" + INSTANCES.incrementAndGet());
@@ -128,6 +134,9 @@ final class Receiving implements MessageListenerConcurrently {
             + message.getKeys() + "\t" + message.getUserProperty("p-uni");
         synchronized (lines) {
             total++;
+            if (timedFrom >= 0 && index(message) >= timedFrom) {
+                delays.add(System.currentTimeMillis() - message.getBornTimestamp());
+            }
             again += message.getReconsumeTimes() > 0 ? 1 : 0;
             lines.put(index == null ? -(long) total : Long.parseLong(index), line);
             lines.notifyAll();
@@ -147,6 +156,11 @@ final class Receiving implements MessageListenerConcurrently {
         }
     }
 
+    private static long p99(List<Long> values) {
+        Collections.sort(values);
+        return values.get((int) (0.99 * (values.size() - 1)));
+    }
+
     private String report() throws Exception {
         synchronized (lines) {
             if (!reportPath.isEmpty()) {
@@ -155,7 +169,7 @@ final class Receiving implements MessageListenerConcurrently {
                 }
             }
             return "distinct=" + lines.size() + "\nduplicates=" + (total - lines.size())
-                + (again > 0 ? "\nagain=" + again : "");
+                + (again > 0 ? "\nagain=" + again : "") + (delays.isEmpty() ? "" : "\np99=" + p99(delays));
         }
     }
 }

@@ -76,6 +76,7 @@ final class Sending implements Runnable {
             producer = new DefaultMQProducer(args.get("group", "PeerProducer"));
             producer.setNamesrvAddr(args.need("ns"));
             producer.setInstanceName("peer-" + PRODUCERS.size());
+            producer.setSendMsgTimeout(30_000);
             if (!compress.isEmpty()) {
                 producer.setCompressType(CompressionType.of(compress));
             }
