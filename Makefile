@@ -294,7 +294,8 @@ sizes:
 cppcheck:
 	$(Q)cppcheck -q --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j $(JOBS) \
 	    --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches \
-	    $(addprefix --suppress=,nullPointer nullPointerRedundantCheck nullPointerArithmeticRedundantCheck) \
+	    $(addprefix --suppress=,nullPointer nullPointerRedundantCheck nullPointerArithmeticRedundantCheck \
+	    pointerOutOfBounds pointerOutOfBoundsCond) \
 	    -Iinclude -Isrc src examples tests/lib
 clang-tidy:
 	$(Q)scripts/clang-tidy $(TIDY_SECONDS) -- -std=c11 -D_GNU_SOURCE -Iinclude -Isrc $(PKG_CFLAGS)
