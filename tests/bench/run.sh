@@ -74,7 +74,14 @@ measure() {
     shift
     line=$("$@" 2> "$work/last.err" | tail -n 1)
     case $line in
-    {*) echo "{\"peer\":\"$peer\",${line#\{}" >> "$lines"; value cpu_us_per_msg "$line" ;;
+    {*)
+        case $line in
+        *'"peer"'*) echo "$line" ;;
+        *) echo "{\"peer\":\"$peer\",${line#\{}" ;;
+        esac >> "$lines"
+        [ "$(value errors "$line")" -eq 0 ] 2> /dev/null || [ "$peer" = bare ] || echo "$peer: $(value errors "$line") errors in $(value count "$line") messages" >&2
+        value cpu_us_per_msg "$line"
+        ;;
     *) echo "$peer: $(tail -n 1 "$work/last.err")" >&2; echo - ;;
     esac
 }
