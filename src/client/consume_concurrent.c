@@ -220,6 +220,7 @@ void rq_pool_work(void *arg)
     struct rq_worker *worker = arg;
     struct rq_pool *pool = worker->pool;
     rq_mutex_lock(&pool->lock);
+    pool->arriving--;
     while (!rq_pool_is_stopping(pool)) {
         if (!turn_locked(worker) && !rq_pool_is_stopping(pool)) {
             pool->idle++;

@@ -71,6 +71,7 @@ static bool start_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
         return false;
     }
     pool->started++;
+    pool->arriving++;
     return true;
 }
 
@@ -221,7 +222,7 @@ bool rq_pool_guard(struct rq_pool *pool)
     bool stalled = calls - pool->guard_calls < (uint64_t)(awake * GUARD_CALLS);
     pool->guard_calls = calls;
     if (backlog > 0 && (stalled || awake == 0)) {
-        wake_locked(pool, backlog);
+        wake_locked(pool, backlog - pool->waking - pool->arriving); /* those come for some of it */
     }
     bool again = backlog > 0 && awake_locked(pool) < pool->options.threads;
     rq_mutex_unlock(&pool->lock);
