@@ -365,9 +365,13 @@ rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, 
     rmq_status st = RMQ_OK;
     while (st == RMQ_OK && flushed < end) {
         struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, flushed);
-        if (!file) {
-            flushed = end; /* deleted by retention before it was flushed */
-            break;
+        if (!file) { /* deleted by retention before it was flushed: go on behind it */
+            int64_t first = rq_commit_log_min(log);
+            if (first <= flushed) {
+                break;
+            }
+            flushed = first;
+            continue;
         }
         int64_t upto = end - file->start;
         upto = upto > (int64_t)file->size ? (int64_t)file->size : upto;
