@@ -21,7 +21,8 @@
 #include "client/fork_mark.h"
 #include "client/local_addr.h"
 
-#define MONTH_MS ((int64_t)28 * 86400000)
+#define MONTH_MS             ((int64_t)28 * 86400000)
+#define LONGER_THAN_MONTH_MS ((int64_t)35 * 86400000) /* lies in the next month, and only there */
 
 struct origin {
     uint64_t mark;
@@ -49,16 +50,22 @@ static char *put_hex(char *out, const uint8_t *bytes, size_t n)
     return out;
 }
 
-static int64_t local_month(int64_t now_ms, int months_on)
+/* Start of the month that now_ms lies in, local time; 0 when libc cannot compute it. Not by mktime: it reads the zone anew each
+ * time, and frees the old one behind a lock that the thread sanitizer cannot see. */
+static int64_t local_month(int64_t now_ms)
 {
     time_t seconds = (time_t)(now_ms / 1000);
-    struct tm tm;
-    if (!localtime_r(&seconds, &tm)) {
+    struct tm now;
+    if (!localtime_r(&seconds, &now)) {
         return 0;
     }
-    struct tm first = {
-        .tm_year = tm.tm_year, .tm_mon = tm.tm_mon + months_on, .tm_mday = 1, .tm_isdst = -1};
-    return (int64_t)mktime(&first) * 1000;
+    seconds -= (now.tm_mday - 1) * 86400 + now.tm_hour * 3600 + now.tm_min * 60 + now.tm_sec;
+    struct tm first;
+    if (!localtime_r(&seconds, &first)) {
+        return 0;
+    }
+    seconds += now.tm_gmtoff - first.tm_gmtoff; /* summer time began or ended meanwhile */
+    return (int64_t)seconds * 1000;
 }
 
 /* old: of the same process in the month before, or NULL. */
@@ -79,8 +86,8 @@ static void fill_origin(struct origin *origin, const struct origin *old)
         origin->wall_minus_mono_ms = rq_wall_ms() - rq_mono_ms();
     }
     int64_t now = rq_mono_ms() + origin->wall_minus_mono_ms;
-    origin->month_start_ms = local_month(now, 0);
-    int64_t end = local_month(now, 1);
+    origin->month_start_ms = local_month(now);
+    int64_t end = local_month(origin->month_start_ms + LONGER_THAN_MONTH_MS);
     origin->month_end_ms =
         end > now ? end : now + MONTH_MS; /* a calendar that libc cannot compute */
 }
