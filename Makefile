@@ -103,7 +103,7 @@ LINK_SHARED = -L$(B) -Wl,-rpath,'$$ORIGIN/..' -lrmq -lrmq-broker
 
 # Libraries are looked for once: this file is made by scripts/deps, which for the goals that promise it (demo, check, deps)
 # installs what is missing first. After ./configure there is nothing to look for.
-NO_LIBRARIES := clean help format dist uninstall deps check-layers check-docs
+NO_LIBRARIES := clean help format dist uninstall deps check-layers
 GOALS := $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(NO_LIBRARIES),$(GOALS)),)
 ifndef PKG_LIBS
