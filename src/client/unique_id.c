@@ -20,6 +20,7 @@
 #include "base/time.h"
 #include "client/fork_mark.h"
 #include "client/local_addr.h"
+#include "wire/msgid.h"
 
 #define MONTH_MS             ((int64_t)28 * 86400000)
 #define LONGER_THAN_MONTH_MS ((int64_t)35 * 86400000) /* lies in the next month, and only there */
@@ -38,17 +39,6 @@ static _Atomic(struct origin *) current_origin;
 static _Atomic uint64_t
     current_maker; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
 static atomic_uint_fast32_t counter;
-
-static const char hex_digits[] = "0123456789ABCDEF";
-
-static char *put_hex(char *out, const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        *out++ = hex_digits[bytes[i] >> 4];
-        *out++ = hex_digits[bytes[i] & 15];
-    }
-    return out;
-}
 
 /* Start of the month that now_ms lies in, local time; 0 when libc cannot compute it. Not by mktime: it reads the zone anew each
  * time, and frees the old one behind a lock that the thread sanitizer cannot see. */
@@ -81,7 +71,8 @@ static void fill_origin(struct origin *origin, const struct origin *old)
             rq_store_be32(bytes + n + 2, (uint32_t)rq_mono_us());
         }
         n += 6;
-        origin->prefix_len = (size_t)(put_hex(origin->prefix, bytes, n) - origin->prefix);
+        rq_hex_upper(bytes, n, origin->prefix);
+        origin->prefix_len = 2 * n;
         origin->mark = rq_fork_mark();
         origin->wall_minus_mono_ms = rq_wall_ms() - rq_mono_ms();
     }
@@ -142,7 +133,8 @@ size_t rq_unique_id(int64_t mono_ms, char out[RQ_UNIQUE_ID_MAX + 1])
     rq_store_be32(tail, (uint32_t)(mono_ms + origin->wall_minus_mono_ms - origin->month_start_ms));
     rq_store_be16(tail + 4, (uint16_t)n);
     memcpy(out, origin->prefix, origin->prefix_len);
-    char *end = put_hex(out + origin->prefix_len, tail, sizeof tail);
+    rq_hex_upper(tail, sizeof tail, out + origin->prefix_len);
+    char *end = out + origin->prefix_len + 2 * sizeof tail;
     *end = '\0';
     return (size_t)(end - out);
 }
