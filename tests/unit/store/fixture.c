@@ -108,7 +108,9 @@ struct rq_msg fixture_msg(const char *topic, int queue_id, size_t n, unsigned se
                           const char *properties)
 {
     static _Thread_local char body[BODY_MAX];
-    ck_assert_uint_le(n, sizeof body);
+    if (n > sizeof body) {
+        abort(); /* not ck_assert: see the header */
+    }
     for (size_t i = 0; i < n; i++) {
         body[i] = (char)(seed + i * 7);
     }

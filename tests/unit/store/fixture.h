@@ -31,7 +31,9 @@ bool fixture_has(const struct fixture *fix, const char *name);
 /* Unpacks tests/vectors/<name>.tar.gz; the store of it becomes the directory. */
 void fixture_unpack(struct fixture *fix, const char *name);
 
-/* A message to a topic and queue with a body of n bytes (a pattern that starts with seed) and properties (NULL = none). */
+/* A message to a topic and queue with a body of n bytes (a pattern that starts with seed) and properties (NULL = none).
+ * Makes no call of Check, so that a child that will be killed may use it: a kill within Check's own report of where it is would spoil
+ * the pipe that all processes of a test share. */
 struct rq_msg fixture_msg(const char *topic, int queue_id, size_t n, unsigned seed,
                           const char *properties);
 
