@@ -3,15 +3,18 @@
 /* JSON files of the broker's tables. Counterpart: ConfigManager, MixAll.string2File. */
 #include "broker/files.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/sys.h"
 
 #define FILE_MAX ((size_t)256 << 20)
 
-/* RMQ_ERR_NOT_FOUND: missing or empty. RMQ_ERR_PROTOCOL: no JSON. */
+/* RMQ_ERR_NOT_FOUND: missing or empty. RMQ_ERR_PROTOCOL: no JSON. RMQ_ERR_IO: unreadable. */
 static rmq_status read_tree(const char *path, cJSON **out, rmq_error **err)
 {
     struct rq_buf text;
@@ -27,48 +30,103 @@ static rmq_status read_tree(const char *path, cJSON **out, rmq_error **err)
     return st;
 }
 
-rmq_status rq_broker_file_load(const char *path, rmq_status (*read)(void *user, const cJSON *root),
-                               void *user, rmq_error **err)
+void rq_table_file_init(struct rq_table_file *file)
 {
-    if (!path) {
-        return RMQ_OK;
-    }
-    char bak[4200];
+    *file = (struct rq_table_file){0};
+    rq_mutex_init(&file->file_lock);
+}
+
+void rq_table_file_free(struct rq_table_file *file)
+{
+    rq_free(file->path);
+    rq_mutex_destroy(&file->file_lock);
+}
+
+rmq_status rq_table_file_set_path(struct rq_table_file *file, const char *path)
+{
+    file->path = path ? rq_strdup(path) : NULL;
+    return path && !file->path ? RMQ_ERR_NOMEM : RMQ_OK;
+}
+
+/* The file or its backup. *out stays NULL when there is neither. */
+static rmq_status read_either(struct rq_table_file *file, cJSON **out, rmq_error **err)
+{
+    char bak[PATH_MAX];
     rmq_error *detail = NULL;
-    cJSON *root = NULL;
-    (void)snprintf(bak, sizeof bak, "%s.bak", path);
-    rmq_status st = read_tree(path, &root, &detail);
-    if (st == RMQ_ERR_NOT_FOUND || st == RMQ_ERR_PROTOCOL) {
-        bool broken = st == RMQ_ERR_PROTOCOL;
-        if (broken) {
-            RQ_LOG(WARN, "configuration file is broken, its backup is read", "file=%s detail=%s",
-                   path, rmq_error_message(detail));
-        }
-        st = read_tree(bak, &root, &detail);
-        if (st == RMQ_ERR_NOT_FOUND) {
-            st = RMQ_OK;
-        }
+    rmq_status first = read_tree(file->path, out, &detail);
+    if (first == RMQ_OK || first == RMQ_ERR_NOMEM) {
+        rmq_status st = first ? rq_error_set(err, first, "%s", rmq_error_message(detail)) : RMQ_OK;
+        rmq_error_destroy(detail);
+        return st;
     }
-    if (st == RMQ_ERR_PROTOCOL) {
-        st = rq_error_set(err, RMQ_ERR_CORRUPT, "%s: %s", bak, rmq_error_message(detail));
-    } else if (st) {
-        st = rq_error_set(err, st, "%s", rmq_error_message(detail));
-    } else if (root && (st = read(user, root))) {
-        st = rq_error_set(err, st, "%s: %s", path, rmq_status_text(st));
+    (void)snprintf(bak, sizeof bak, "%s.bak", file->path);
+    if (access(file->path, F_OK) == 0) {
+        RQ_LOG(WARN, "configuration file is broken, its backup is read", "file=%s detail=%s",
+               file->path, rmq_error_message(detail));
+        file->is_broken = true;
     }
-    rq_json_free(root);
+    rmq_error_destroy(detail);
+    detail = NULL;
+    rmq_status st = read_tree(bak, out, &detail);
+    if (st == RMQ_ERR_NOT_FOUND) {
+        st = RMQ_OK;
+    } else if (st != RMQ_OK) {
+        st = rq_error_set(err, st == RMQ_ERR_PROTOCOL ? RMQ_ERR_CORRUPT : st, "%s: %s", bak,
+                          rmq_error_message(detail));
+    }
     rmq_error_destroy(detail);
     return st;
 }
 
-rmq_status rq_broker_file_save(const char *path, const struct rq_buf *text, rmq_error **err)
+rmq_status rq_table_file_load(struct rq_table_file *file,
+                              rmq_status (*read)(void *table, const cJSON *root), void *table,
+                              rmq_error **err)
 {
-    if (!path) {
-        return RMQ_OK;
+    cJSON *root = NULL;
+    rmq_status st = file->path ? read_either(file, &root, err) : RMQ_OK;
+    if (st == RMQ_OK && root && (st = read(table, root))) {
+        st = rq_error_set(err, st, "%s: %s", file->path, rmq_status_text(st));
     }
-    if (rq_buf_status(text)) {
-        return rq_error_set(err, rq_buf_status(text), "%s: %s", path,
-                            rmq_status_text(rq_buf_status(text)));
+    rq_json_free(root);
+    file->dirty = false;
+    return st;
+}
+
+static rmq_status save(struct rq_table_file *file, const struct rq_buf *text, rmq_error **err)
+{
+    rmq_status st = rq_buf_status(text);
+    if (st != RMQ_OK) {
+        return rq_error_set(err, st, "%s: %s", file->path, rmq_status_text(st));
     }
-    return rq_sys_write_file(path, text->data, text->len, true, err);
+    st = rq_sys_write_file(file->path, text->data, text->len, !file->is_broken, err);
+    file->is_broken = file->is_broken && st != RMQ_OK;
+    return st;
+}
+
+rmq_status rq_table_file_persist(struct rq_table_file *file, struct rq_mutex *lock,
+                                 void (*write_locked)(void *table, struct rq_buf *out,
+                                                      const char *line),
+                                 void *table, rmq_error **err)
+{
+    struct rq_buf text;
+    rq_buf_init(&text, 0);
+    rq_mutex_lock(&file->file_lock);
+    rq_mutex_lock(lock);
+    bool dirty = file->dirty;
+    file->dirty = false;
+    if (dirty && file->path) {
+        rq_buf_add_str(&text, "{\n\t");
+        write_locked(table, &text, "\n\t");
+        rq_buf_add_str(&text, "\n}");
+    }
+    rq_mutex_unlock(lock);
+    rmq_status st = dirty && file->path ? save(file, &text, err) : RMQ_OK;
+    rq_buf_free(&text);
+    if (st != RMQ_OK) {
+        rq_mutex_lock(lock);
+        file->dirty = true;
+        rq_mutex_unlock(lock);
+    }
+    rq_mutex_unlock(&file->file_lock);
+    return st;
 }

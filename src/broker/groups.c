@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/files.h"
 #include "wire/names.h"
 
 #define DEFAULT_RETRY_TIMES 16
@@ -29,23 +28,21 @@ void rq_groups_init(struct rq_groups *groups)
 {
     memset(groups, 0, sizeof *groups);
     rq_mutex_init(&groups->lock);
-    rq_mutex_init(&groups->file_lock);
+    rq_table_file_init(&groups->file);
     rq_map_init(&groups->table);
 }
 
 rmq_status rq_groups_set_path(struct rq_groups *groups, const char *path)
 {
-    groups->path = path ? rq_strdup(path) : NULL;
-    return path && !groups->path ? RMQ_ERR_NOMEM : RMQ_OK;
+    return rq_table_file_set_path(&groups->file, path);
 }
 
 void rq_groups_free(struct rq_groups *groups)
 {
     rq_map_free(&groups->table, free_group);
-    rq_free(groups->path);
     rq_free(groups->forbidden);
     rq_mutex_destroy(&groups->lock);
-    rq_mutex_destroy(&groups->file_lock);
+    rq_table_file_free(&groups->file);
 }
 
 void rq_group_info_read(const cJSON *json, struct rq_group_info *out)
@@ -108,7 +105,7 @@ static rmq_status put_locked(struct rq_groups *groups, struct rq_slice name,
     group->info = *info;
     rq_free(group->rest);
     group->rest = rest;
-    groups->dirty = true;
+    groups->file.dirty = true;
     return RMQ_OK;
 }
 
@@ -178,7 +175,7 @@ bool rq_groups_remove(struct rq_groups *groups, struct rq_slice name)
     struct group *group = rq_map_remove(&groups->table, name);
     if (group) {
         free_group(group);
-        groups->dirty = true;
+        groups->file.dirty = true;
         rq_data_version_next(&groups->version);
     }
     rq_mutex_unlock(&groups->lock);
@@ -268,36 +265,20 @@ static rmq_status read_groups(void *user, const cJSON *root)
             return st;
         }
     }
-    groups->dirty = false;
     return RMQ_OK;
 }
 
 rmq_status rq_groups_load(struct rq_groups *groups, rmq_error **err)
 {
-    return rq_broker_file_load(groups->path, read_groups, groups, err);
+    return rq_table_file_load(&groups->file, read_groups, groups, err);
+}
+
+static void write_file(void *table, struct rq_buf *out, const char *line)
+{
+    write_locked(table, out, line);
 }
 
 rmq_status rq_groups_persist(struct rq_groups *groups, rmq_error **err)
 {
-    struct rq_buf text;
-    rq_buf_init(&text, 0);
-    rq_mutex_lock(&groups->file_lock);
-    rq_mutex_lock(&groups->lock);
-    bool dirty = groups->dirty;
-    if (dirty) {
-        rq_buf_add_str(&text, "{\n\t");
-        write_locked(groups, &text, "\n\t");
-        rq_buf_add_str(&text, "\n}");
-        groups->dirty = false;
-    }
-    rq_mutex_unlock(&groups->lock);
-    rmq_status st = dirty ? rq_broker_file_save(groups->path, &text, err) : RMQ_OK;
-    rq_buf_free(&text);
-    if (st) {
-        rq_mutex_lock(&groups->lock);
-        groups->dirty = true;
-        rq_mutex_unlock(&groups->lock);
-    }
-    rq_mutex_unlock(&groups->file_lock);
-    return st;
+    return rq_table_file_persist(&groups->file, &groups->lock, write_file, groups, err);
 }

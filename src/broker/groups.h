@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
+#include "broker/files.h"
 
 struct rq_group_info {
     bool consume_enable;
@@ -33,13 +34,11 @@ struct rq_group_info {
 };
 
 struct rq_groups {
-    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map table;  /* name -> struct group */
     struct rq_data_version version;
     char *forbidden;      /* JSON text of the forbidden table, as read */
-    bool dirty;
-    char *path;       /* immutable after create; NULL = nothing is written */
+    struct rq_table_file file;
     bool auto_create; /* immutable after create */
 };
 

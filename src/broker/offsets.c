@@ -11,7 +11,6 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "broker/files.h"
 
 #define QUEUES_MAX 65536
 #define KEY_MAX    1024
@@ -37,22 +36,20 @@ void rq_offsets_init(struct rq_offsets *offsets)
 {
     memset(offsets, 0, sizeof *offsets);
     rq_mutex_init(&offsets->lock);
-    rq_mutex_init(&offsets->file_lock);
+    rq_table_file_init(&offsets->file);
     rq_map_init(&offsets->table);
 }
 
 rmq_status rq_offsets_set_path(struct rq_offsets *offsets, const char *path)
 {
-    offsets->path = path ? rq_strdup(path) : NULL;
-    return path && !offsets->path ? RMQ_ERR_NOMEM : RMQ_OK;
+    return rq_table_file_set_path(&offsets->file, path);
 }
 
 void rq_offsets_free(struct rq_offsets *offsets)
 {
     rq_map_free(&offsets->table, free_pair);
-    rq_free(offsets->path);
     rq_mutex_destroy(&offsets->lock);
-    rq_mutex_destroy(&offsets->file_lock);
+    rq_table_file_free(&offsets->file);
 }
 
 /* "topic@group" in out; p NULL when it is too long to be a name of ours. */
@@ -127,8 +124,8 @@ static rmq_status make_locked(struct rq_offsets *offsets, struct rq_slice key, i
 
 static void changed_locked(struct rq_offsets *offsets)
 {
-    if (!offsets->dirty) {
-        offsets->dirty = true;
+    if (!offsets->file.dirty) {
+        offsets->file.dirty = true;
         rq_data_version_next(&offsets->version);
     }
 }
@@ -338,30 +335,15 @@ static rmq_status read_offsets(void *user, const cJSON *root)
 
 rmq_status rq_offsets_load(struct rq_offsets *offsets, rmq_error **err)
 {
-    return rq_broker_file_load(offsets->path, read_offsets, offsets, err);
+    return rq_table_file_load(&offsets->file, read_offsets, offsets, err);
+}
+
+static void write_file(void *table, struct rq_buf *out, const char *line)
+{
+    write_locked(table, out, line);
 }
 
 rmq_status rq_offsets_persist(struct rq_offsets *offsets, rmq_error **err)
 {
-    struct rq_buf text;
-    rq_buf_init(&text, 0);
-    rq_mutex_lock(&offsets->file_lock);
-    rq_mutex_lock(&offsets->lock);
-    bool dirty = offsets->dirty;
-    if (dirty) {
-        rq_buf_add_str(&text, "{\n\t");
-        write_locked(offsets, &text, "\n\t");
-        rq_buf_add_str(&text, "\n}\n");
-        offsets->dirty = false;
-    }
-    rq_mutex_unlock(&offsets->lock);
-    rmq_status st = dirty ? rq_broker_file_save(offsets->path, &text, err) : RMQ_OK;
-    rq_buf_free(&text);
-    if (st) {
-        rq_mutex_lock(&offsets->lock);
-        offsets->dirty = true;
-        rq_mutex_unlock(&offsets->lock);
-    }
-    rq_mutex_unlock(&offsets->file_lock);
-    return st;
+    return rq_table_file_persist(&offsets->file, &offsets->lock, write_file, offsets, err);
 }

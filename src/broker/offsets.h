@@ -16,16 +16,15 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
+#include "broker/files.h"
 
 #define RQ_OFFSET_NONE (-1)
 
 struct rq_offsets {
-    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map table;  /* "topic@group" -> struct queue_offsets */
     struct rq_data_version version;
-    bool dirty;
-    char *path; /* immutable after create; NULL = nothing is written */
+    struct rq_table_file file;
 };
 
 void rq_offsets_init(struct rq_offsets *offsets);

@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "broker/broker.h"
-#include "broker/files.h"
 #include "wire/names.h"
 #include "wire/properties.h"
 
@@ -32,7 +31,7 @@ rmq_status rq_schedule_init(struct rq_schedule *schedule, struct rmq_broker *bro
     int count = rq_store_delay_level_max(broker->store);
     memset(schedule, 0, sizeof *schedule);
     rq_mutex_init(&schedule->lock);
-    rq_mutex_init(&schedule->file_lock);
+    rq_table_file_init(&schedule->file);
     schedule->broker = broker;
     schedule->loop = background;
     rq_loop_retain(background);
@@ -47,8 +46,9 @@ rmq_status rq_schedule_init(struct rq_schedule *schedule, struct rmq_broker *bro
         schedule->levels[i].level = i + 1;
         rq_timer_init(&schedule->levels[i].timer, level_due);
     }
-    schedule->path = path ? rq_strdup(path) : NULL;
-    return !path || schedule->path ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    return rq_table_file_set_path(&schedule->file, path)
+               ? rq_error_set(err, RMQ_ERR_NOMEM, "out of memory")
+               : RMQ_OK;
 }
 
 static int64_t get_offset(struct rq_schedule *schedule, const struct rq_delay_level *level)
@@ -63,8 +63,8 @@ static void set_offset(struct rq_schedule *schedule, struct rq_delay_level *leve
 {
     rq_mutex_lock(&schedule->lock);
     level->offset = offset;
-    if (!schedule->dirty) {
-        schedule->dirty = true;
+    if (!schedule->file.dirty) {
+        schedule->file.dirty = true;
         rq_data_version_next(&schedule->version);
     }
     rq_mutex_unlock(&schedule->lock);
@@ -252,9 +252,8 @@ void rq_schedule_free(struct rq_schedule *schedule)
         return;
     }
     rq_loop_put(schedule->loop);
-    rq_free(schedule->path);
     rq_mutex_destroy(&schedule->lock);
-    rq_mutex_destroy(&schedule->file_lock);
+    rq_table_file_free(&schedule->file);
 }
 
 int64_t rq_schedule_offset(struct rq_schedule *schedule, int level)
@@ -304,30 +303,15 @@ static rmq_status read_levels(void *user, const cJSON *root)
 
 rmq_status rq_schedule_load(struct rq_schedule *schedule, rmq_error **err)
 {
-    return rq_broker_file_load(schedule->path, read_levels, schedule, err);
+    return rq_table_file_load(&schedule->file, read_levels, schedule, err);
+}
+
+static void write_file(void *table, struct rq_buf *out, const char *line)
+{
+    write_locked(table, out, line);
 }
 
 rmq_status rq_schedule_persist(struct rq_schedule *schedule, rmq_error **err)
 {
-    struct rq_buf text;
-    rq_buf_init(&text, 0);
-    rq_mutex_lock(&schedule->file_lock);
-    rq_mutex_lock(&schedule->lock);
-    bool dirty = schedule->dirty;
-    if (dirty) {
-        rq_buf_add_str(&text, "{\n\t");
-        write_locked(schedule, &text, "\n\t");
-        rq_buf_add_str(&text, "\n}");
-        schedule->dirty = false;
-    }
-    rq_mutex_unlock(&schedule->lock);
-    rmq_status st = dirty ? rq_broker_file_save(schedule->path, &text, err) : RMQ_OK;
-    rq_buf_free(&text);
-    if (st) {
-        rq_mutex_lock(&schedule->lock);
-        schedule->dirty = true;
-        rq_mutex_unlock(&schedule->lock);
-    }
-    rq_mutex_unlock(&schedule->file_lock);
-    return st;
+    return rq_table_file_persist(&schedule->file, &schedule->lock, write_file, schedule, err);
 }

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
+#include "broker/files.h"
 #include "net/loop.h"
 #include "store/store.h"
 
@@ -39,13 +40,11 @@ struct rq_schedule {
     struct rq_task look_task;
     bool stopped; /* owned by the background loop */
 
-    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards offsets and all below */
     struct rq_data_version version;
     uint64_t arrived; /* bit of each level with news */
     bool posted;
-    bool dirty;
-    char *path;
+    struct rq_table_file file;
 };
 
 rmq_status rq_schedule_init(struct rq_schedule *schedule, struct rmq_broker *broker,

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/files.h"
 
 #define DEFAULT_QUEUES 16
 
@@ -26,22 +25,20 @@ void rq_topics_init(struct rq_topics *topics)
 {
     memset(topics, 0, sizeof *topics);
     rq_mutex_init(&topics->lock);
-    rq_mutex_init(&topics->file_lock);
+    rq_table_file_init(&topics->file);
     rq_map_init(&topics->table);
 }
 
 rmq_status rq_topics_set_path(struct rq_topics *topics, const char *path)
 {
-    topics->path = path ? rq_strdup(path) : NULL;
-    return path && !topics->path ? RMQ_ERR_NOMEM : RMQ_OK;
+    return rq_table_file_set_path(&topics->file, path);
 }
 
 void rq_topics_free(struct rq_topics *topics)
 {
     rq_map_free(&topics->table, free_topic);
-    rq_free(topics->path);
     rq_mutex_destroy(&topics->lock);
-    rq_mutex_destroy(&topics->file_lock);
+    rq_table_file_free(&topics->file);
 }
 
 void rq_topic_info_read(const cJSON *json, struct rq_topic_info *out)
@@ -88,7 +85,7 @@ static rmq_status put_locked(struct rq_topics *topics, struct rq_slice name,
         rq_free(topic->attributes);
         topic->attributes = copy;
     }
-    topics->dirty = true;
+    topics->file.dirty = true;
     return RMQ_OK;
 }
 
@@ -131,7 +128,7 @@ bool rq_topics_remove(struct rq_topics *topics, struct rq_slice name)
     struct topic *topic = rq_map_remove(&topics->table, name);
     if (topic) {
         free_topic(topic);
-        topics->dirty = true;
+        topics->file.dirty = true;
         rq_data_version_next(&topics->version);
     }
     rq_mutex_unlock(&topics->lock);
@@ -261,36 +258,20 @@ static rmq_status read_topics(void *user, const cJSON *root)
             return st;
         }
     }
-    topics->dirty = false;
     return RMQ_OK;
 }
 
 rmq_status rq_topics_load(struct rq_topics *topics, rmq_error **err)
 {
-    return rq_broker_file_load(topics->path, read_topics, topics, err);
+    return rq_table_file_load(&topics->file, read_topics, topics, err);
+}
+
+static void write_file(void *table, struct rq_buf *out, const char *line)
+{
+    write_locked(table, out, rq_slice(NULL, 0), ~0, line);
 }
 
 rmq_status rq_topics_persist(struct rq_topics *topics, rmq_error **err)
 {
-    struct rq_buf text;
-    rq_buf_init(&text, 0);
-    rq_mutex_lock(&topics->file_lock);
-    rq_mutex_lock(&topics->lock);
-    bool dirty = topics->dirty;
-    if (dirty) {
-        rq_buf_add_str(&text, "{\n\t");
-        write_locked(topics, &text, rq_slice(NULL, 0), ~0, "\n\t");
-        rq_buf_add_str(&text, "\n}");
-        topics->dirty = false;
-    }
-    rq_mutex_unlock(&topics->lock);
-    rmq_status st = dirty ? rq_broker_file_save(topics->path, &text, err) : RMQ_OK;
-    rq_buf_free(&text);
-    if (st) {
-        rq_mutex_lock(&topics->lock);
-        topics->dirty = true;
-        rq_mutex_unlock(&topics->lock);
-    }
-    rq_mutex_unlock(&topics->file_lock);
-    return st;
+    return rq_table_file_persist(&topics->file, &topics->lock, write_file, topics, err);
 }

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
+#include "broker/files.h"
 #include "wire/command.h"
 
 #define RQ_TOPIC_SYS_FLAG_UNIT     1
@@ -34,12 +35,10 @@ struct rq_topic_info {
 };
 
 struct rq_topics {
-    struct rq_mutex file_lock; /* held before lock: one writer of the file at a time, the newest text last */
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map table;  /* name -> struct topic */
     struct rq_data_version version;
-    bool dirty;           /* changed since it was last written */
-    char *path;           /* immutable after create; NULL = nothing is written */
+    struct rq_table_file file;
 };
 
 void rq_topics_init(struct rq_topics *topics);

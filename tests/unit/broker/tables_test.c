@@ -2,6 +2,7 @@
 /* Copyright The librmq Authors */
 /* Tests of the broker's tables without a network: topics, groups, offsets, queue locks, settings. */
 #include <check.h>
+#include <errno.h>
 #include <rmq/broker.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,74 @@ START_TEST(a_broken_file_gives_way_to_its_backup_and_two_broken_ones_are_an_erro
     ck_assert_ptr_nonnull(strstr(rmq_error_message(err), bak));
     rmq_error_destroy(err);
     rq_topics_free(&topics);
+}
+END_TEST
+
+/* What a power cut or a hand may leave of the file. */
+static void abuse(int kind)
+{
+    char zeros[200] = {0};
+    unlink(path);
+    if (kind == 0) {
+        write_text(path, "");
+    } else if (kind == 1) {
+        ck_assert_int_eq(rq_sys_write_file(path, zeros, sizeof zeros, false, NULL), RMQ_OK);
+    } else if (kind == 2) {
+        write_text(path, "{\n\t\"dataVersion\":{\"counter\":1},\n\t\"offsetTable\":{\n\t\"T@G\":{0:1");
+    } else if (kind == 3) {
+        ck_assert_int_eq(symlink(path, path), 0); /* cannot be read, whoever asks */
+    }
+}
+
+START_TEST(offsets_come_from_the_backup_whatever_became_of_the_file)
+{
+    struct rq_offsets offsets;
+    for (int kind = 0; kind < 5; kind++) {
+        rq_offsets_init(&offsets);
+        ck_assert_int_eq(rq_offsets_set_path(&offsets, path), RMQ_OK);
+        for (int64_t at = 10; at <= 20; at += 10) {
+            rq_offsets_commit(&offsets, name("G"), name("T"), 0, at, NULL);
+            ck_assert_int_eq(rq_offsets_persist(&offsets, NULL), RMQ_OK);
+        }
+        rq_offsets_free(&offsets);
+        abuse(kind);
+        for (int round = 0; round < 2; round++) { /* the second reads what the first one wrote */
+            rq_offsets_init(&offsets);
+            rq_offsets_set_path(&offsets, path);
+            ck_assert_int_eq(rq_offsets_load(&offsets, NULL), RMQ_OK);
+            ck_assert_int_eq(rq_offsets_query(&offsets, name("G"), name("T"), 0), round ? 11 : 10);
+            rq_offsets_commit(&offsets, name("G"), name("T"), 0, 11, NULL);
+            ck_assert_int_eq(rq_offsets_persist(&offsets, NULL), RMQ_OK);
+            rq_offsets_free(&offsets);
+        }
+    }
+}
+END_TEST
+
+START_TEST(the_good_backup_of_a_broken_file_stays_until_there_is_a_good_file)
+{
+    struct rq_topics topics;
+    struct rq_topic_info info;
+    bool changed;
+    char bak[160];
+    snprintf(bak, sizeof bak, "%s.bak", path);
+    for (uint64_t failing = 1; failing <= 2; failing++) {
+        write_text(path, "{\"topicConfigTable\":{\"T\"");
+        write_text(bak, "{\"topicConfigTable\":{\"B\":{}}}");
+        for (int round = 0; round < 2; round++) {
+            rq_topics_init(&topics);
+            rq_topics_set_path(&topics, path);
+            ck_assert_int_eq(rq_topics_load(&topics, NULL), RMQ_OK);
+            ck_assert(rq_topics_get(&topics, name("B"), &info));
+            ck_assert_int_eq(
+                rq_topics_put(&topics, name("N"), &info, rq_slice(NULL, 0), &changed), RMQ_OK);
+            rq_sys_fail(RQ_SYS_RENAME, round == 0 ? failing : 0, EIO, false);
+            rmq_status st = rq_topics_persist(&topics, NULL);
+            rq_sys_fail(RQ_SYS_RENAME, 0, 0, false);
+            ck_assert(round == 0 || st == RMQ_OK);
+            rq_topics_free(&topics);
+        }
+    }
 }
 END_TEST
 
@@ -335,6 +404,8 @@ Suite *tables_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, topics_of_a_java_file_are_read_and_written_again);
     tcase_add_test(tc, a_broken_file_gives_way_to_its_backup_and_two_broken_ones_are_an_error);
+    tcase_add_test(tc, offsets_come_from_the_backup_whatever_became_of_the_file);
+    tcase_add_test(tc, the_good_backup_of_a_broken_file_stays_until_there_is_a_good_file);
     tcase_add_test(tc, a_missing_file_is_an_empty_table);
     tcase_add_test(tc, a_table_written_by_several_threads_at_once_ends_whole_and_newest);
     tcase_add_test(tc, an_unknown_group_is_created_only_where_that_is_allowed);
