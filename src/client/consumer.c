@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The public face of the push consumer: create, subscribe, start, and what its state machines
- * share. Public functions run on the program's threads and hand what they want to the I/O thread.
+ * The life of a push consumer: create, start, its timers and its pool, destroy. Public functions run
+ * on the program's threads and hand what they want to the I/O thread.
  * Counterparts: DefaultMQPushConsumer, DefaultMQPushConsumerImpl.
  */
 #include <stdio.h>
@@ -15,97 +15,8 @@
 #include "client/consumer_priv.h"
 #include "client/events.h"
 #include "client/options.h"
-#include "wire/heartbeat.h"
 
 #define EXPIRE_MOST_MS 30000
-
-/* ---- shared by the state machines ---- */
-
-static void on_answer(struct rq_request *request, rmq_status status, struct rq_in *answer)
-{
-    struct rq_ask *ask = RQ_CONTAINER_OF(request, struct rq_ask, request);
-    rq_list_remove(&ask->node);
-    ask->done(ask, status, answer);
-}
-
-void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,
-                     int code, const struct rq_fields *table, const void *fields,
-                     int64_t timeout_ms)
-{
-    ask->consumer = consumer;
-    ask->request.early = RMQ_OK;
-    ask->request.done = on_answer;
-    rq_list_add_tail(&consumer->asks, &ask->node);
-    rq_instance_request(consumer->instance, peer, &ask->request, code, table, fields,
-                        rq_slice(NULL, 0), timeout_ms);
-}
-
-void rq_consumer_cancel(struct rq_ask *ask)
-{
-    /* A request that failed early is on its way through the loop and ends by itself. */
-    if (ask->request.early == RMQ_OK && rq_call_cancel(&ask->request.call)) {
-        on_answer(&ask->request, RMQ_ERR_CLOSED, NULL);
-    }
-}
-
-int64_t rq_retry_delay(int64_t *delay_ms)
-{
-    int64_t delay = *delay_ms;
-    *delay_ms = delay * 2 < RQ_RETRY_MOST_MS ? delay * 2 : RQ_RETRY_MOST_MS;
-    return delay;
-}
-
-void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_error *err)
-{
-    RQ_LOG(WARN, what, "group=%s why=%s", consumer->options.consumer_group, rmq_error_message(err));
-    rmq_events *events = consumer->options.events;
-    struct rmq_event *event = events ? rq_event_create(RMQ_EVENT_ERROR, consumer, err, NULL) : NULL;
-    if (event) {
-        rq_events_post(events, event);
-    } else {
-        rmq_error_destroy(err);
-    }
-}
-
-void rq_consumer_tell_taker(struct rmq_consumer *consumer)
-{
-    rmq_events *events = consumer->options.listener ? NULL : consumer->options.events;
-    struct rmq_event *event =
-        events ? rq_event_create(RMQ_EVENT_BATCH, consumer, NULL, NULL) : NULL;
-    if (event) {
-        rq_events_post(events, event);
-    }
-}
-
-static bool is_settled(const struct rq_subscribed *topic)
-{
-    if (!topic->settled) {
-        return false;
-    }
-    for (struct rq_list *node = topic->queues.next; node != &topic->queues; node = node->next) {
-        if (!RQ_CONTAINER_OF(node, struct rq_owned, node)->located) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void rq_consumer_settle(struct rmq_consumer *consumer)
-{
-    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics;
-         node = node->next) {
-        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        if (!topic->is_retry && !is_settled(topic)) {
-            return;
-        }
-    }
-    rq_mutex_lock(&consumer->lock);
-    if (!consumer->settled) {
-        consumer->settled = true;
-        rq_cond_broadcast(&consumer->change);
-    }
-    rq_mutex_unlock(&consumer->lock);
-}
 
 /* ---- the pool's questions: workers ---- */
 
@@ -157,42 +68,6 @@ static void pool_quiet(struct rq_pool *pool)
 
 static const struct rq_pool_ops pool_ops = {
     .done = pool_done, .later = pool_later, .prepare = pool_prepare, .quiet = pool_quiet};
-
-/* ---- the instance's questions: loop ---- */
-
-static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
-{
-    struct rmq_consumer *consumer = RQ_CONTAINER_OF(member, struct rmq_consumer, member);
-    size_t count = 0;
-    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics;
-         node = node->next) {
-        count++;
-    }
-    struct rq_subscription **subs = rq_calloc(count + 1, sizeof(struct rq_subscription *));
-    struct rq_consumer_data data = {.group = consumer->options.consumer_group,
-                                    .type = RQ_CONSUME_PASSIVELY,
-                                    .model = RQ_MODEL_CLUSTERING,
-                                    .from =
-                                        (enum rq_consume_from)consumer->options.consume_from_where,
-                                    .subscriptions = subs};
-    for (struct rq_list *node = consumer->topics.next; subs && node != &consumer->topics;
-         node = node->next) {
-        subs[data.subscription_count++] = RQ_CONTAINER_OF(node, struct rq_subscribed, node)->sub;
-    }
-    rq_consumer_data_write(&data, json);
-    rq_free(subs);
-}
-
-/* Queues may be about to move: who gets them reads the offsets while we still ask for the members. */
-static void members_changed(struct rq_member *member)
-{
-    struct rmq_consumer *consumer = RQ_CONTAINER_OF(member, struct rmq_consumer, member);
-    rq_offset_persist_all(consumer, false, RQ_ASK_TIMEOUT_MS);
-    rq_rebalance_all(consumer);
-}
-
-static const struct rq_member_ops member_ops = {.heartbeat = write_heartbeat,
-                                                .ids_changed = members_changed};
 
 /* ---- timers and tasks: loop ---- */
 
@@ -295,8 +170,7 @@ static void init_parts(struct rmq_consumer *consumer)
     rq_timer_init(&consumer->expire_timer, on_expire);
     rq_timer_init(&consumer->guard_timer, on_guard);
     rq_close_init(consumer);
-    consumer->member = (struct rq_member){
-        .group = consumer->options.consumer_group, .ops = &member_ops, .is_consumer = true};
+    rq_consumer_init_member(consumer);
 }
 
 static void free_consumer(struct rmq_consumer *consumer)
@@ -363,118 +237,6 @@ rmq_status rmq_consumer_create_from_config(const rmq_config *config, rmq_listene
     return rmq_consumer_create(&options, out, err);
 }
 
-/* ---- subscribe ---- */
-
-struct subscribe_call {
-    struct rmq_consumer *consumer;
-    const char *topic;
-    const char *expression;
-    bool remove;
-    rmq_status st;
-    rmq_error **err;
-};
-
-static int64_t next_version(struct rmq_consumer *consumer)
-{
-    int64_t now = rq_wall_ms();
-    consumer->last_version = now > consumer->last_version ? now : consumer->last_version + 1;
-    return consumer->last_version;
-}
-
-/* Pulls under way carry the old expression: they are asked again with the new one. */
-static void replace_expression(struct rq_subscribed *topic, struct rq_subscription *sub)
-{
-    rq_subscription_destroy(topic->sub);
-    topic->sub = sub;
-    RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
-    {
-        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
-        if (owned->asking && owned->located) {
-            rq_consumer_cancel(&owned->ask);
-        }
-    }
-}
-
-static void subscribe_on_loop(void *arg)
-{
-    struct subscribe_call *call = arg;
-    struct rmq_consumer *consumer = call->consumer;
-    struct rq_subscription *sub = NULL;
-    if (consumer->closing) {
-        call->st = rq_error_set(call->err, RMQ_ERR_CLOSED, "the consumer is shut down");
-        return;
-    }
-    call->st = rq_subscription_create(call->topic, call->expression, RQ_EXPRESSION_TAG,
-                                      next_version(consumer), &sub, call->err);
-    if (call->st != RMQ_OK) {
-        return;
-    }
-    struct rq_subscribed *topic = rq_subscribed_find(consumer, call->topic);
-    if (topic) {
-        replace_expression(topic, sub);
-    } else {
-        call->st = rq_subscribed_create(consumer, sub, false, &topic);
-        if (call->st != RMQ_OK) {
-            rq_subscription_destroy(sub);
-            rq_error_set(call->err, call->st, "subscription of %s", call->topic);
-            return;
-        }
-        if (consumer->running) {
-            rq_subscribed_watch(topic);
-        }
-    }
-    if (consumer->running) {
-        rq_instance_heartbeat(consumer->instance);
-    }
-}
-
-static void unsubscribe_on_loop(void *arg)
-{
-    struct subscribe_call *call = arg;
-    struct rmq_consumer *consumer = call->consumer;
-    struct rq_subscribed *topic = rq_subscribed_find(consumer, call->topic);
-    if (consumer->closing) {
-        call->st = rq_error_set(call->err, RMQ_ERR_CLOSED, "the consumer is shut down");
-    } else if (!topic || topic->is_retry) {
-        call->st =
-            rq_error_set(call->err, RMQ_ERR_NOT_FOUND, "topic %s is not subscribed", call->topic);
-    } else {
-        rq_subscribed_remove(topic, consumer->running);
-        rq_instance_heartbeat(consumer->instance);
-    }
-}
-
-static rmq_status change_subscription(struct subscribe_call *call)
-{
-    if (!call->consumer || !call->topic) {
-        return rq_error_set(call->err, RMQ_ERR_INVALID, "consumer or topic is NULL");
-    }
-    rmq_status st = rq_topic_check(rq_slice_str(call->topic), call->err);
-    if (st != RMQ_OK) {
-        return st;
-    }
-    if (rq_instance_run(call->consumer->instance,
-                        call->remove ? unsubscribe_on_loop : subscribe_on_loop, call) != RMQ_OK) {
-        return rq_error_set(call->err, RMQ_ERR_FORKED,
-                            "the consumer belongs to the parent process");
-    }
-    return call->st;
-}
-
-rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic, const char *expression,
-                                  rmq_error **err)
-{
-    struct subscribe_call call = {
-        .consumer = consumer, .topic = topic, .expression = expression, .err = err};
-    return change_subscription(&call);
-}
-
-rmq_status rmq_consumer_unsubscribe(rmq_consumer *consumer, const char *topic, rmq_error **err)
-{
-    struct subscribe_call call = {.consumer = consumer, .topic = topic, .remove = true, .err = err};
-    return change_subscription(&call);
-}
-
 /* ---- start ---- */
 
 struct start_call {
@@ -487,7 +249,7 @@ static rmq_status subscribe_retry_topic(struct rmq_consumer *consumer, struct rq
 {
     struct rq_subscription *sub = NULL;
     rmq_status st = rq_subscription_create(consumer->retry_topic, RQ_SUBSCRIBE_ALL,
-                                           RQ_EXPRESSION_TAG, next_version(consumer), &sub, NULL);
+                                           RQ_EXPRESSION_TAG, rq_consumer_next_version(consumer), &sub, NULL);
     if (st == RMQ_OK) {
         st = rq_subscribed_create(consumer, sub, true, out);
         if (st != RMQ_OK) {
@@ -571,81 +333,6 @@ rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
     }
     rq_mutex_unlock(&consumer->lock);
     return call.st;
-}
-
-/* ---- others ---- */
-
-static void suspend_on_loop(void *arg)
-{
-    struct rmq_consumer *consumer = arg;
-    consumer->suspended = true;
-}
-
-static void resume_on_loop(void *arg)
-{
-    struct rmq_consumer *consumer = arg;
-    consumer->suspended = false;
-    rq_pull_all(consumer);
-}
-
-rmq_status rmq_consumer_suspend(rmq_consumer *consumer)
-{
-    return consumer ? rq_instance_run(consumer->instance, suspend_on_loop, consumer)
-                    : RMQ_ERR_INVALID;
-}
-
-rmq_status rmq_consumer_resume(rmq_consumer *consumer)
-{
-    return consumer ? rq_instance_run(consumer->instance, resume_on_loop, consumer)
-                    : RMQ_ERR_INVALID;
-}
-
-struct assignment_call {
-    struct rmq_consumer *consumer;
-    struct rq_buf text;
-};
-
-static void assignment_on_loop(void *arg)
-{
-    struct assignment_call *call = arg;
-    RQ_LIST_FOREACH_SAFE(node, next, &call->consumer->topics)
-    {
-        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
-        {
-            const struct rq_mq *name = &RQ_CONTAINER_OF(item, struct rq_owned, node)->name;
-            rq_buf_addf(&call->text, "%s %s %d\n", name->topic, name->broker_name,
-                        (int)name->queue_id);
-        }
-    }
-}
-
-rmq_status rmq_consumer_assignment(rmq_consumer *consumer, char **out, rmq_error **err)
-{
-    if (!consumer || !out) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "consumer or out is NULL");
-    }
-    struct assignment_call call = {.consumer = consumer};
-    rq_buf_init(&call.text, 0);
-    if (rq_instance_run(consumer->instance, assignment_on_loop, &call) != RMQ_OK) {
-        return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
-    }
-    char *text = rq_buf_detach(&call.text);
-    if (!text) {
-        text = rq_strdup("");
-    }
-    *out = text;
-    return text ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "assignment");
-}
-
-void rmq_string_free(char *text)
-{
-    rq_free(text);
-}
-
-const char *rmq_consumer_client_id(const rmq_consumer *consumer)
-{
-    return consumer ? consumer->client_id : "";
 }
 
 /* ---- end ---- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a consumer, shared by consumer.c, rebalance.c, pull.c, offset_store_remote.c,
- * send_back.c, close.c and poll.c. Routes, shares, pulls, offsets and send-backs are state machines
+ * The inside of a consumer, shared by the files named below. Routes, shares, pulls, offsets and send-backs are state machines
  * of the I/O thread ("loop" below); listeners run on the pool's workers. Counterparts:
  * DefaultMQPushConsumerImpl, RebalancePushImpl, PullRequest.
  */
@@ -160,7 +159,7 @@ struct rmq_consumer {
     int commits; /* under way */
 };
 
-/* ---- consumer.c ---- */
+/* ---- consumer_ask.c ---- */
 
 /* Loop. Sends a request whose done is set; peer NULL ends in RMQ_ERR_NO_BROKER. */
 void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,
@@ -176,8 +175,19 @@ void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_err
 void rq_consumer_tell_taker(
     struct rmq_consumer *consumer); /* any thread: posts RMQ_EVENT_BATCH when that is asked for */
 void rq_consumer_settle(struct rmq_consumer *consumer); /* loop: looks whether start may return */
-void rq_consumer_release(struct rmq_consumer *consumer);
 int64_t rq_retry_delay(int64_t *delay_ms); /* the delay to wait now; doubles the next */
+
+/* ---- consumer.c ---- */
+
+void rq_consumer_release(struct rmq_consumer *consumer); /* any thread */
+
+/* ---- consumer_member.c ---- */
+
+void rq_consumer_init_member(struct rmq_consumer *consumer); /* before the start */
+
+/* ---- subscribe.c ---- */
+
+int64_t rq_consumer_next_version(struct rmq_consumer *consumer); /* loop: the next subVersion */
 
 /* ---- rebalance.c: loop ---- */
 
