@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "client/fault.h"
+#include "client/producer.h"
 #include "wire/frame.h"
 
 #define BODY_COPY_MAX 8192 /* larger bodies with an owner count are referenced by the frame */

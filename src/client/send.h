@@ -24,6 +24,8 @@
 #include "client/send_result.h"
 #include "client/waiter.h"
 
+struct rmq_producer; /* client/producer.h */
+
 enum rq_send_mode { RQ_SEND_SYNC, RQ_SEND_ASYNC, RQ_SEND_EVENT, RQ_SEND_ONEWAY };
 
 /* Bits of rq_send_op.state. */
@@ -115,28 +117,6 @@ struct rq_send_pool {
     struct rq_executor *executor; /* from the first asynchronous send on */
 };
 
-struct rmq_producer {
-    /* immutable after create */
-    uint64_t mark; /* rq_fork_mark of the process that made it */
-    rmq_producer_options options;
-    int compression; /* enum rq_compression, 0 = none */
-    struct rq_instance *instance;
-    struct rq_send_pool *pool;
-    struct rq_member member;
-    bool is_member;
-
-    atomic_uint next_queue; /* atomic: relaxed: round robin */
-    /* A thread counts itself and then looks whether the producer is closed; shutdown closes and then looks whether somebody is inside: one
-     * of them sees the other, so nobody uses the instance after it is given up. */
-    atomic_uint entered; /* atomic: seq_cst up, release down */
-    atomic_bool closed;  /* atomic: seq_cst */
-
-    struct rq_mutex lock; /* rank 5: life; never held while a send or the loop is waited for */
-    struct rq_cond ended;
-    int life;          /* guarded by lock: enum in producer.c */
-    bool has_instance; /* guarded by lock */
-};
-
 /* ---- send_pool.c ---- */
 
 /* NULL when out of memory. */
@@ -197,11 +177,5 @@ void rq_send_begin(struct rq_send_op *op);
 
 /* Without an answer: one attempt, result returned. op->route is known. */
 rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err);
-
-/* For the library's own messages (send-back to a retry topic): a producer on an instance that somebody else holds, without a group of its own
- * at the brokers. */
-rmq_status rq_producer_create_inner(struct rq_instance *instance,
-                                    const rmq_producer_options *options, rmq_producer **out,
-                                    rmq_error **err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/producer.h"
 #include "client/send.h"
 #include "client/unique_id.h"
 #include "wire/compress.h"

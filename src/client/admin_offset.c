@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Questions of rmq_admin about offsets and groups. Counterparts: MQAdminImpl, DefaultMQAdminExtImpl.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "client/admin_priv.h"
+
+static int by_broker_and_id(const void *a, const void *b)
+{
+    const rmq_queue_status *x = a;
+    const rmq_queue_status *y = b;
+    int order = strcmp(x->broker_name, y->broker_name);
+    return order ? order : (x->queue_id > y->queue_id) - (x->queue_id < y->queue_id);
+}
+
+void rmq_admin_queue_status_free(rmq_queue_status *list, size_t count)
+{
+    for (size_t i = 0; list && i < count; i++) {
+        union {
+            const char *in;
+            char *out;
+        } cast = {.in = list[i].broker_name};
+        rq_free(cast.out);
+    }
+    rq_free(list);
+}
+
+static rmq_status add_stats(const struct rq_queue_table *table, rmq_queue_status **list,
+                            size_t *count, rmq_error **err)
+{
+    if (table->count == 0) {
+        return RMQ_OK;
+    }
+    rmq_queue_status *grown = rq_realloc(*list, (*count + table->count) * sizeof *grown);
+    if (!grown) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "topic status");
+    }
+    *list = grown;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct rq_queue_stat *row = &table->rows[i];
+        char *name = rq_strdup(row->mq.broker_name);
+        if (!name) {
+            return rq_error_set(err, RMQ_ERR_NOMEM, "topic status");
+        }
+        grown[(*count)++] = (rmq_queue_status){.broker_name = name,
+                                               .queue_id = row->mq.queue_id,
+                                               .min_offset = row->min_offset,
+                                               .max_offset = row->max_offset,
+                                               .last_update_ms = row->timestamp_ms};
+    }
+    return RMQ_OK;
+}
+
+static rmq_status stats_of(rmq_admin *admin, const char *addr, const char *topic,
+                           int64_t deadline_ms, rmq_queue_status **list, size_t *count,
+                           rmq_error **err)
+{
+    struct rq_hdr_topic fields = {.topic = rq_slice_str(topic)};
+    char what[RQ_NAME_MAX + 32];
+    (void)snprintf(what, sizeof what, "status of topic %s", topic);
+    const struct rq_admin_question ask = {.code = RQ_REQ_GET_TOPIC_STATS_INFO,
+                                          .table = &rq_tab_topic,
+                                          .fields = &fields,
+                                          .what = what};
+    struct rq_reply reply;
+    rmq_status st = rq_admin_ask(admin, addr, &ask, deadline_ms, &reply, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_queue_table table = {0};
+    st = rq_queue_table_parse(reply.body, RQ_QUEUE_TABLE_TOPIC_STATS, &table, err);
+    if (st == RMQ_OK) {
+        st = add_stats(&table, list, count, err);
+        rq_queue_table_clear(&table);
+    }
+    rq_reply_free(&reply);
+    return st;
+}
+
+rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t timeout_ms,
+                                  rmq_queue_status **out, size_t *count, rmq_error **err)
+{
+    int64_t deadline;
+    rmq_status st = rq_admin_begin(admin, topic && out && count, "topic, out, count", timeout_ms,
+                                   &deadline, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_route_data route = {0};
+    st = rq_admin_route(admin, topic, deadline, &route, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    rmq_queue_status *list = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < route.broker_count && st == RMQ_OK; i++) {
+        const char *addr = rq_admin_master_of(&route.brokers[i]);
+        if (addr) {
+            st = stats_of(admin, addr, topic, deadline, &list, &n, err);
+        }
+    }
+    rq_route_data_clear(&route);
+    if (st != RMQ_OK) {
+        rmq_admin_queue_status_free(list, n);
+        return st;
+    }
+    if (n > 0) {
+        qsort(list, n, sizeof *list, by_broker_and_id);
+    }
+    *out = list;
+    *count = n;
+    return RMQ_OK;
+}
+
+rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const char *topic,
+                                     const char *broker_name, int32_t queue_id, int64_t timeout_ms,
+                                     int64_t *offset, rmq_error **err)
+{
+    int64_t deadline;
+    rmq_status st = rq_admin_begin(admin, group && topic && broker_name && offset,
+                                   "group, topic, broker name, offset", timeout_ms, &deadline, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    char *addr = NULL;
+    st = rq_admin_broker_addr(admin, topic, broker_name, deadline, &addr, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_hdr_query_consumer_offset fields = {
+        .consumer_group = rq_slice_str(group), .topic = rq_slice_str(topic), .queue_id = queue_id};
+    RQ_SET(query_consumer_offset, &fields, set_zero_if_not_found, false);
+    char what[2 * RQ_NAME_MAX];
+    (void)snprintf(what, sizeof what, "offset of group %s in %s of %s, queue %d", group, topic,
+                   broker_name, (int)queue_id);
+    const struct rq_admin_question ask = {.code = RQ_REQ_QUERY_CONSUMER_OFFSET,
+                                          .table = &rq_tab_query_consumer_offset,
+                                          .fields = &fields,
+                                          .what = what,
+                                          .not_found = RQ_RESP_QUERY_NOT_FOUND};
+    struct rq_reply reply;
+    st = rq_admin_ask(admin, addr, &ask, deadline, &reply, err);
+    rq_free(addr);
+    if (st == RMQ_OK) {
+        struct rq_hdr_offset_response answer;
+        st = rq_fields_decode(&rq_tab_offset_response, &reply.header, &answer, err);
+        *offset = st == RMQ_OK ? answer.offset : *offset;
+        rq_reply_free(&reply);
+    }
+    return st;
+}
+
+/* ---- groups ---- */
+
+static rmq_status ask_members(rmq_admin *admin, const char *addr, const char *group,
+                              int64_t deadline_ms, char **out, rmq_error **err)
+{
+    struct rq_hdr_consumer_group fields = {.consumer_group = rq_slice_str(group)};
+    char what[RQ_NAME_MAX + 32];
+    (void)snprintf(what, sizeof what, "members of group %s", group);
+    const struct rq_admin_question ask = {.code = RQ_REQ_GET_CONSUMER_LIST_BY_GROUP,
+                                          .table = &rq_tab_consumer_group,
+                                          .fields = &fields,
+                                          .what = what};
+    struct rq_reply reply;
+    rmq_status st = rq_admin_ask(admin, addr, &ask, deadline_ms, &reply, err);
+    if (st == RMQ_OK) {
+        st = rq_admin_hand_out_names(reply.body, RQ_LIST_CONSUMER_IDS, out, what, err);
+        rq_reply_free(&reply);
+    }
+    return st;
+}
+
+rmq_status rmq_admin_group_members(rmq_admin *admin, const char *group, const char *topic,
+                                   int64_t timeout_ms, char **out, rmq_error **err)
+{
+    int64_t deadline;
+    rmq_status st = rq_admin_begin(admin, group && out, "group, out", timeout_ms, &deadline, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    char retry[RQ_NAME_MAX];
+    if (!topic && rq_topic_of_retry(rq_slice_str(group), retry) == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "group name of %zu characters", strlen(group));
+    }
+    char *addr = NULL;
+    st = rq_admin_broker_addr(admin, topic ? topic : retry, NULL, deadline, &addr, err);
+    if (st == RMQ_OK) {
+        st = ask_members(admin, addr, group, deadline, out, err);
+        rq_free(addr);
+    }
+    return st;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * What the questions of rmq_admin share (admin.c). Any thread but the I/O thread; all calls block up to their deadline.
+ */
+#ifndef RQ_CLIENT_ADMIN_PRIV_H
+#define RQ_CLIENT_ADMIN_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmq/admin.h>
+
+#include "base/buf.h"
+#include "client/ask.h"
+#include "client/instance.h"
+#include "wire/bodies.h"
+#include "wire/names.h"
+#include "wire/route.h"
+
+struct rmq_admin {
+    uint64_t mark;
+    struct rq_instance *instance;
+};
+
+/* The beginning of every call: checks the handle and that the arguments are complete (needs names them), and gives the deadline;
+ * timeout_ms 0 = 6 s. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED. */
+rmq_status rq_admin_begin(const rmq_admin *admin, bool complete, const char *needs,
+                          int64_t timeout_ms, int64_t *deadline_ms, rmq_error **err);
+
+/* One question; fields by their table, NULL for none. */
+struct rq_admin_question {
+    int code;
+    const struct rq_fields *table;
+    const void *fields;
+    const char *what;  /* "offset of group g", for messages */
+    int32_t not_found; /* a broker's code that means RMQ_ERR_NOT_FOUND, 0 = none */
+};
+
+/* Asks a broker, or with addr NULL the name servers. On RMQ_OK the answer is SUCCESS and the caller's to free with rq_reply_free. */
+rmq_status rq_admin_ask(rmq_admin *admin, const char *addr, const struct rq_admin_question *ask,
+                        int64_t deadline_ms, struct rq_reply *reply, rmq_error **err);
+
+/* Text that a caller gets: detached from the buffer, which is freed. */
+rmq_status rq_admin_hand_out(struct rq_buf *buf, char **out, const char *what, rmq_error **err);
+
+/* The names of a list in an answer, one a line. */
+rmq_status rq_admin_hand_out_names(struct rq_slice json, const char *list, char **out,
+                                   const char *what, rmq_error **err);
+
+/* RMQ_ERR_NO_ROUTE for a topic that the name servers do not know. Freed with rq_route_data_clear. */
+rmq_status rq_admin_route(rmq_admin *admin, const char *topic, int64_t deadline_ms,
+                          struct rq_route_data *route, rmq_error **err);
+
+/* Borrowed; NULL when it has none. */
+const char *rq_admin_master_of(const struct rq_route_broker_data *broker);
+
+/* Address of a broker in the topic's route: its master, else any; broker_name NULL: the first broker. A copy, freed with rq_free. */
+rmq_status rq_admin_broker_addr(rmq_admin *admin, const char *topic, const char *broker_name,
+                                int64_t deadline_ms, char **out, rmq_error **err);
+
+#endif

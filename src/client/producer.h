@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The inside of a producer, shared by the files that make it up: producer.c (creation, entering), producer_send.c (blocking sends),
+ * producer_async.c (the others), producer_close.c (shutdown). Counterpart: DefaultMQProducerImpl.
+ */
+#ifndef RQ_CLIENT_PRODUCER_H
+#define RQ_CLIENT_PRODUCER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rmq/producer.h>
+
+#include "base/thread.h"
+#include "client/instance.h"
+
+struct rq_send_pool; /* client/send.h */
+
+struct rmq_producer {
+    /* immutable after create */
+    uint64_t mark; /* rq_fork_mark of the process that made it */
+    rmq_producer_options options;
+    int compression; /* enum rq_compression, 0 = none */
+    struct rq_instance *instance;
+    struct rq_send_pool *pool;
+    struct rq_member member;
+    bool is_member;
+
+    atomic_uint next_queue; /* atomic: relaxed: round robin */
+    /* A thread counts itself and then looks whether the producer is closed; shutdown closes and then looks whether somebody is inside: one
+     * of them sees the other, so nobody uses the instance after it is given up. */
+    atomic_uint entered; /* atomic: seq_cst up, release down */
+    atomic_bool closed;  /* atomic: seq_cst */
+
+    struct rq_mutex lock; /* rank 5: life; never held while a send or the loop is waited for */
+    struct rq_cond ended;
+    int life;          /* guarded by lock: enum in producer_close.c */
+    bool has_instance; /* guarded by lock */
+};
+
+/* ---- producer.c ---- */
+
+/* A thread enters before it uses the instance and leaves after it. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED, RMQ_ERR_CLOSED. */
+rmq_status rq_producer_enter(struct rmq_producer *producer, rmq_error **err);
+void rq_producer_leave(struct rmq_producer *producer);
+
+/* For the library's own messages (send-back to a retry topic): a producer on an instance that somebody else holds, without a group of its own
+ * at the brokers. */
+rmq_status rq_producer_create_inner(struct rq_instance *instance,
+                                    const rmq_producer_options *options, rmq_producer **out,
+                                    rmq_error **err);
+
+/* ---- producer_send.c ---- */
+
+/* The snapshot of a topic, retained, waiting for a first one until the deadline; a shutdown is noticed in between. */
+rmq_status rq_producer_route(struct rmq_producer *producer, const rmq_message *message,
+                             int64_t deadline_ms, struct rq_route **out, rmq_error **err);
+
+/* timeout_ms 0: the option's. */
+int64_t rq_producer_deadline_ms(const struct rmq_producer *producer, int64_t now_ms,
+                                int64_t timeout_ms);
+
+/* ---- producer_close.c ---- */
+
+/* Everything has been completed: gives up what is shared. Not on the callback thread. */
+void rq_producer_give_up(struct rmq_producer *producer);
+
+#endif
