@@ -69,6 +69,11 @@ static void pool_quiet(struct rq_pool *pool)
 static const struct rq_pool_ops pool_ops = {
     .done = pool_done, .later = pool_later, .prepare = pool_prepare, .quiet = pool_quiet};
 
+static const struct rq_consumer_kind push_kind = {.type = RQ_CONSUME_PASSIVELY,
+                                                  .pool_ops = &pool_ops,
+                                                  .has_retry_topic = true,
+                                                  .pulls = true};
+
 /* ---- timers and tasks: loop ---- */
 
 static void on_rebalance(struct rq_timer *timer)
@@ -185,6 +190,13 @@ static void free_consumer(struct rmq_consumer *consumer)
 rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer **out,
                                rmq_error **err)
 {
+    return rq_consumer_create(options, &push_kind, NULL, out, err);
+}
+
+rmq_status rq_consumer_create(const rmq_consumer_options *options,
+                              const struct rq_consumer_kind *kind, void *handle,
+                              struct rmq_consumer **out, rmq_error **err)
+{
     if (!out) {
         return rq_error_set(err, RMQ_ERR_INVALID, "consumer: out is NULL");
     }
@@ -197,13 +209,15 @@ rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer
         rq_free(consumer);
         return st;
     }
+    consumer->kind = kind;
+    consumer->handle = handle ? handle : consumer;
     init_parts(consumer);
     st = check_options(consumer, err);
     if (st == RMQ_OK) {
         st = open_instance(consumer, err);
     }
     if (st == RMQ_OK) {
-        struct rq_pool_options pool = {.ops = &pool_ops,
+        struct rq_pool_options pool = {.ops = kind->pool_ops,
                                        .listener = consumer->options.listener,
                                        .listener_user = consumer->options.listener_user,
                                        .threads = consumer->options.consume_thread_nums,
@@ -264,18 +278,20 @@ static void start_on_loop(void *arg)
     struct start_call *call = arg;
     struct rmq_consumer *consumer = call->consumer;
     struct rq_subscribed *retry = NULL;
-    if (rq_list_empty(&consumer->topics)) {
+    if (rq_list_empty(&consumer->topics) && !consumer->kind->may_start_empty) {
         call->st = rq_error_set(call->err, RMQ_ERR_STATE, "no topic is subscribed");
         return;
     }
-    call->st = subscribe_retry_topic(consumer, &retry);
+    call->st = consumer->kind->has_retry_topic ? subscribe_retry_topic(consumer, &retry) : RMQ_OK;
     if (call->st != RMQ_OK) {
         rq_error_set(call->err, call->st, "subscription of the retry topic");
         return;
     }
     call->st = rq_instance_add(consumer->instance, &consumer->member, call->err);
     if (call->st != RMQ_OK) {
-        rq_subscribed_remove(retry, false);
+        if (retry) {
+            rq_subscribed_remove(retry, false);
+        }
         return;
     }
     consumer->added = true;
@@ -288,7 +304,9 @@ static void start_on_loop(void *arg)
                    consumer->options.rebalance_interval_ms);
     rq_timer_start(consumer->loop, &consumer->persist_timer,
                    consumer->options.persist_consumer_offset_interval_ms);
-    rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
+    if (consumer->kind->has_retry_topic) {
+        rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
+    }
 }
 
 /* After this a message that is sent reaches the listener, also in a group that is new: its start
@@ -368,7 +386,7 @@ void rmq_consumer_destroy(rmq_consumer *consumer)
     rq_instance_run(consumer->instance, finish_on_loop, consumer);
     rq_instance_run(consumer->instance, nothing, NULL); /* what was posted before has run now */
     if (consumer->options.events) {
-        rq_events_forget(consumer->options.events, consumer);
+        rq_events_forget(consumer->options.events, consumer->handle);
     }
     rq_instance_put(consumer->instance);
     rq_consumer_release(consumer);

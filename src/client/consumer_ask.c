@@ -47,7 +47,7 @@ void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_err
 {
     RQ_LOG(WARN, what, "group=%s why=%s", consumer->options.consumer_group, rmq_error_message(err));
     rmq_events *events = consumer->options.events;
-    struct rmq_event *event = events ? rq_event_create(RMQ_EVENT_ERROR, consumer, err, NULL) : NULL;
+    struct rmq_event *event = events ? rq_event_create(RMQ_EVENT_ERROR, consumer->handle, err, NULL) : NULL;
     if (event) {
         rq_events_post(events, event);
     } else {
@@ -59,7 +59,7 @@ void rq_consumer_tell_taker(struct rmq_consumer *consumer)
 {
     rmq_events *events = consumer->options.listener ? NULL : consumer->options.events;
     struct rmq_event *event =
-        events ? rq_event_create(RMQ_EVENT_BATCH, consumer, NULL, NULL) : NULL;
+        events ? rq_event_create(RMQ_EVENT_BATCH, consumer->handle, NULL, NULL) : NULL;
     if (event) {
         rq_events_post(events, event);
     }

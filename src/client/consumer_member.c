@@ -18,14 +18,17 @@ static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
     }
     struct rq_subscription **subs = rq_calloc(count + 1, sizeof(struct rq_subscription *));
     struct rq_consumer_data data = {.group = consumer->options.consumer_group,
-                                    .type = RQ_CONSUME_PASSIVELY,
+                                    .type = consumer->kind->type,
                                     .model = RQ_MODEL_CLUSTERING,
                                     .from =
                                         (enum rq_consume_from)consumer->options.consume_from_where,
                                     .subscriptions = subs};
     for (struct rq_list *node = consumer->topics.next; subs && node != &consumer->topics;
          node = node->next) {
-        subs[data.subscription_count++] = RQ_CONTAINER_OF(node, struct rq_subscribed, node)->sub;
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        if (!topic->assigned) {
+            subs[data.subscription_count++] = topic->sub;
+        }
     }
     rq_consumer_data_write(&data, json);
     rq_free(subs);

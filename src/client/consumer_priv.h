@@ -21,6 +21,7 @@
 #include "client/instance.h"
 #include "client/mq.h"
 #include "client/process_queue.h"
+#include "wire/heartbeat.h"
 #include "wire/names.h"
 #include "wire/subscription.h"
 
@@ -35,6 +36,22 @@
 #define RQ_COMMIT_REPEAT_MS 60000 /* an unchanged offset is sent again: a broker may have lost it */
 
 struct rmq_consumer;
+struct rq_owned;
+struct rq_subscribed;
+
+/* What sets the kinds of consumers apart that share these state machines. Static. */
+struct rq_consumer_kind {
+    enum rq_consume_type type;
+    const struct rq_pool_ops *pool_ops;
+    bool has_retry_topic;
+    bool pulls;                /* its queues are pulled; else they are only shared out */
+    bool may_start_empty;      /* without a subscription */
+    bool carries_subscription; /* each pull says what it wants; brokers need not know it */
+    /* Loop; may be NULL. The share of a topic has changed. */
+    void (*changed)(struct rmq_consumer *consumer, struct rq_subscribed *topic);
+    /* Loop; may be NULL. A commit of the queue has ended, well or not. */
+    void (*committed)(struct rq_owned *owned);
+};
 
 /* One request of a consumer. Has exactly one end: an answer, a failure, or RMQ_ERR_CLOSED by
  * cancelling. Loop. */
@@ -52,6 +69,7 @@ struct rq_subscribed {
     struct rq_subscription *sub;
     int refs; /* of the list, and of a request under way */
     bool is_retry;
+    bool assigned; /* the program chose the queues: nothing is shared out */
     bool gone;    /* unsubscribed, or the consumer closes */
     bool settled; /* there is a share, or no such topic: a start waits no longer for it */
     bool watched;
@@ -87,6 +105,7 @@ struct rq_owned {
     bool asking;
     bool located; /* the start offset is known */
     bool starved; /* waits for the consumer's bytes */
+    bool paused;  /* the program wants no pulls of it */
     struct rq_timer timer;
     int64_t delay_ms; /* of the next retry */
     int damaged;      /* answers in a row that could not be read */
@@ -96,6 +115,7 @@ struct rq_owned {
     int64_t committed;    /* confirmed by the broker; -1 = nothing */
     int64_t committed_ms; /* when a commit was last sent */
     bool committing;
+    _Atomic int64_t given; /* atomic: relaxed: behind the last message that poll gave out; -1 */
     int64_t last_offset; /* to be committed when the commit under way has ended; -1 = none */
     char text[];
 };
@@ -110,6 +130,9 @@ enum rq_consumer_state {
 struct rmq_consumer {
     /* immutable after create */
     rmq_consumer_options options; /* own copy */
+    const struct rq_consumer_kind *kind;
+    void *handle;       /* what the program knows: source of events */
+    bool manual_commit; /* offsets are committed only when the program says so */
     struct rq_instance *instance; /* NULL after destroy */
     struct rq_loop *loop;
     char retry_topic[RQ_NAME_MAX];
@@ -160,6 +183,11 @@ struct rmq_consumer {
 };
 
 /* ---- consumer_ask.c ---- */
+
+/* As rmq_consumer_create, for a kind; handle NULL: the consumer itself. */
+rmq_status rq_consumer_create(const rmq_consumer_options *options,
+                              const struct rq_consumer_kind *kind, void *handle,
+                              struct rmq_consumer **out, rmq_error **err);
 
 /* Loop. Sends a request whose done is set; peer NULL ends in RMQ_ERR_NO_BROKER. */
 void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,

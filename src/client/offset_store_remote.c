@@ -35,6 +35,10 @@ void rq_offset_locate(struct rq_owned *owned)
     if (!owned->topic || owned->asking || owned->located || !owned->consumer->running) {
         return;
     }
+    if (!owned->consumer->kind->pulls) {
+        owned->located = true;
+        return;
+    }
     struct rq_hdr_query_consumer_offset fields = {
         .consumer_group = rq_slice_str(owned->consumer->options.consumer_group),
         .topic = rq_slice_str(owned->name.topic),
@@ -187,6 +191,9 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
     if (last >= 0 && last != owned->committed && status != RMQ_ERR_CLOSED) {
         rq_offset_commit(owned, last, RQ_ASK_TIMEOUT_MS / 3);
     }
+    if (consumer->kind->committed) {
+        consumer->kind->committed(owned);
+    }
     rq_owned_release(owned);
     rq_free(commit);
     consumer->commits--;
@@ -217,9 +224,15 @@ void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms
                     &rq_tab_update_consumer_offset, &fields, timeout_ms);
 }
 
+/* -1: nothing is known, or the program decides. */
+static int64_t committable(struct rq_owned *owned)
+{
+    return owned->consumer->manual_commit ? -1 : rq_process_queue_commit_offset(&owned->process);
+}
+
 static void commit_if_due(struct rq_owned *owned, int64_t changed_ms, int64_t unchanged_ms)
 {
-    int64_t offset = rq_process_queue_commit_offset(&owned->process);
+    int64_t offset = committable(owned);
     int64_t age = rq_loop_now(owned->consumer->loop) - owned->committed_ms;
     int64_t due = offset != owned->committed ? changed_ms : unchanged_ms;
     if (!owned->committing && age >= due) {
@@ -234,7 +247,7 @@ void rq_offset_commit_eagerly(struct rq_owned *owned)
 
 void rq_offset_commit_last(struct rq_owned *owned, int64_t timeout_ms)
 {
-    int64_t offset = rq_process_queue_commit_offset(&owned->process);
+    int64_t offset = committable(owned);
     if (owned->committing) {
         owned->last_offset = offset;
     } else if (offset != owned->committed) {

@@ -55,6 +55,7 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     owned->delay_ms = RQ_RETRY_FIRST_MS;
     owned->committed = -1;
     owned->last_offset = -1;
+    atomic_init(&owned->given, -1);
     rq_timer_init(&owned->timer, on_timer);
     struct rq_process_limits limits = {0};
     rq_process_queue_init(&owned->process, &limits);
@@ -241,6 +242,10 @@ static void send_pull(struct rq_owned *owned)
                                  .suspend_timeout_ms = options->broker_suspend_max_time_ms,
                                  .sub_version = sub->version,
                                  .expression_type = rq_slice_str(sub->expression_type)};
+    if (consumer->kind->carries_subscription) {
+        fields.sys_flag |= RQ_PULL_SUBSCRIPTION;
+        RQ_SET(pull, &fields, subscription, rq_slice_str(sub->sub_string));
+    }
     RQ_SET(pull, &fields, max_msg_bytes, PULL_BYTES);
     owned->asking = true;
     owned->asked_ms = rq_loop_now(consumer->loop);
@@ -254,7 +259,8 @@ void rq_pull(struct rq_owned *owned)
 {
     struct rmq_consumer *consumer = owned->consumer;
     if (!owned->topic || owned->asking || !owned->located || !consumer->running ||
-        consumer->suspended || rq_timer_running(&owned->timer)) {
+        consumer->suspended || owned->paused || !consumer->kind->pulls ||
+        rq_timer_running(&owned->timer)) {
         return;
     }
     if (is_starved(owned) || !rq_process_queue_has_room(&owned->process)) {
@@ -424,8 +430,11 @@ static void move_offset(struct rq_owned *owned, int64_t offset)
         rq_owned_retry(owned);
         return;
     }
+    fresh->paused = owned->paused;
     rq_owned_drop(owned, false);
-    rq_offset_commit(fresh, offset, RQ_ASK_TIMEOUT_MS);
+    if (!fresh->consumer->manual_commit) {
+        rq_offset_commit(fresh, offset, RQ_ASK_TIMEOUT_MS);
+    }
     rq_owned_start(fresh, offset, false);
 }
 

@@ -274,11 +274,14 @@ static void tell_change(struct rq_subscribed *topic, struct rq_buf *text)
     rq_instance_heartbeat(consumer->instance);
     RQ_LOG(INFO, "queues changed", "group=%s %s", consumer->options.consumer_group,
            rq_buf_cstr(text));
+    if (consumer->kind->changed) {
+        consumer->kind->changed(consumer, topic);
+    }
     char *owned_text = consumer->options.events ? rq_strdup(rq_buf_cstr(text)) : NULL;
     if (!owned_text) {
         return;
     }
-    struct rmq_event *event = rq_event_create(RMQ_EVENT_REBALANCED, consumer, NULL, owned_text);
+    struct rmq_event *event = rq_event_create(RMQ_EVENT_REBALANCED, consumer->handle, NULL, owned_text);
     if (event) {
         rq_events_post(consumer->options.events, event);
     } else {
@@ -386,7 +389,7 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
 void rq_rebalance(struct rq_subscribed *topic)
 {
     struct rmq_consumer *consumer = topic->consumer;
-    if (!consumer->running || topic->gone || !topic->route) {
+    if (!consumer->running || topic->gone || !topic->route || topic->assigned) {
         return;
     }
     if (topic->asking) {
