@@ -132,6 +132,7 @@ rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer
     st = rq_instance_get(&wanted, &producer->instance, err);
     if (st == RMQ_OK) {
         producer->has_instance = true;
+        producer->pool->loop = rq_instance_loop(producer->instance);
         st = join_instance(producer, err);
         if (st != RMQ_OK) {
             rq_instance_put(producer->instance);

@@ -238,7 +238,7 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
     }
     op->attempt_ms = now_ms;
     out->lazy = op->mode != RQ_SEND_SYNC;
-    op->call = (struct rq_call){.done = answered};
+    op->call = (struct rq_call){.done = answered, .bulk = op->mode != RQ_SEND_SYNC};
     return rq_peer_call(master, &op->call, out, now_ms + share, spare ? RQ_FAIL_FAST : RQ_WAIT);
 }
 

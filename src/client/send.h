@@ -97,6 +97,8 @@ struct rq_send_pool {
     struct rq_work work;      /* posted when completed stops being empty */
     /* atomic: acq_rel: the work is the callback thread's from posting until it runs. */
     atomic_bool work_posted;
+    struct rq_loop *loop;     /* of the instance, set before the first send; its completions of one turn share one wake-up of the callback thread */
+    struct rq_task post_work; /* work_posted is its guard, too */
     rmq_events *events;
     int32_t window_max;
     int64_t window_bytes_max;

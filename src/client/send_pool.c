@@ -18,6 +18,7 @@
 #define POLL_MS 2 /* drain on the callback thread looks again */
 
 static void run_callbacks(struct rq_work *work);
+static void post_work(struct rq_task *task);
 
 struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options)
 {
@@ -28,6 +29,7 @@ struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options)
     rq_mpsc_init(&pool->completed);
     atomic_init(&pool->work_posted, false);
     pool->work.run = run_callbacks;
+    pool->post_work.run = post_work;
     pool->events = options->events;
     pool->window_max = options->max_async_in_flight;
     pool->window_bytes_max = options->max_async_in_flight_bytes;
@@ -112,6 +114,14 @@ static void recycle(struct rq_send_op *op)
     unlock_and_drop(pool, 1);
 }
 
+/* Who waits is not woken for each place: an eighth of the window must be free. */
+static bool has_much_room_locked(const struct rq_send_pool *pool)
+{
+    return pool->window <= pool->window_max - pool->window_max / 8 &&
+           (pool->window_bytes <= pool->window_bytes_max - pool->window_bytes_max / 8 ||
+            pool->window == 0);
+}
+
 static void leave_window_locked(struct rq_send_op *op)
 {
     struct rq_send_pool *pool = op->pool;
@@ -119,7 +129,7 @@ static void leave_window_locked(struct rq_send_op *op)
         op->in_window = false;
         pool->window--;
         pool->window_bytes -= (int64_t)op->window_size;
-        if (pool->room_waiters > 0) {
+        if (pool->room_waiters > 0 && has_much_room_locked(pool)) {
             rq_cond_signal(&pool->room);
         }
     }
@@ -154,8 +164,14 @@ static rmq_status enter_window_locked(struct rq_send_pool *pool, size_t size, bo
         bool in_time = rq_cond_wait_until(&pool->room, &pool->lock, deadline_ms);
         pool->room_waiters--;
         if (!in_time) {
+            if (pool->room_waiters > 0) {
+                rq_cond_signal(&pool->room); /* the wake-up may have been meant for us alone */
+            }
             return full_window(pool, RMQ_ERR_BUSY, err);
         }
+    }
+    if (*waited && pool->room_waiters > 0 && has_much_room_locked(pool)) {
+        rq_cond_signal(&pool->room); /* the next one, since places that are left may be the last */
     }
     return RMQ_OK;
 }
@@ -338,14 +354,31 @@ static void post_event(struct rq_send_op *op, bool cut)
     rq_events_post(pool->events, event);
 }
 
+static void post_work(struct rq_task *task)
+{
+    struct rq_send_pool *pool = RQ_CONTAINER_OF(task, struct rq_send_pool, post_work);
+    rq_executor_post(pool->executor, &pool->work);
+}
+
+/* Once for all that is completed until the callback thread looks. On the loop at the end of the turn, when the answers of a whole read are there: a
+ * callback thread that is quicker than the loop would be woken for each of them. */
+static void wake_callbacks(struct rq_send_pool *pool)
+{
+    if (atomic_exchange_explicit(&pool->work_posted, true, memory_order_acq_rel)) {
+        return;
+    }
+    if (!rq_loop_in(pool->loop) || !rq_loop_post(pool->loop, &pool->post_work)) {
+        rq_executor_post(pool->executor, &pool->work);
+    }
+}
+
 static void dispatch(struct rq_send_op *op, bool cut)
 {
     struct rq_send_pool *pool = op->pool;
     switch (op->mode) {
     case RQ_SEND_ASYNC:
-        if (rq_mpsc_push(&pool->completed, &op->completed) &&
-            !atomic_exchange_explicit(&pool->work_posted, true, memory_order_acq_rel)) {
-            rq_executor_post(pool->executor, &pool->work);
+        if (rq_mpsc_push(&pool->completed, &op->completed)) {
+            wake_callbacks(pool);
         }
         break;
     case RQ_SEND_EVENT:

@@ -71,6 +71,7 @@ static bool insert_locked(struct rq_calls *calls, struct rq_call *call)
     call->opaque = (int32_t)opaque;
     calls->slots[opaque & (calls->cap - 1)] = call;
     calls->count++;
+    calls->bulk += call->bulk;
     return true;
 }
 
@@ -87,6 +88,7 @@ static void remove_locked(struct rq_calls *calls, const struct rq_call *call)
 {
     calls->slots[(uint32_t)call->opaque & (calls->cap - 1)] = NULL;
     calls->count--;
+    calls->bulk -= call->bulk;
 }
 
 /* Remembers that the sweep must come earlier. true: the loop must be told. */
@@ -149,6 +151,9 @@ static rmq_status enter(struct rq_conn *conn, struct rq_call *call, int32_t *opa
     } else {
         *opaque = call->opaque;
         *tell = lower_deadline_locked(calls, call->deadline_ms);
+        if (!call->bulk) {
+            rq_conn_bulk_interrupt_locked(conn);
+        }
     }
     rq_mutex_unlock(&calls->lock);
     return st;
@@ -344,6 +349,7 @@ void rq_sync_prepare(struct rq_sync_call *sync)
     sync->call.finished = NULL;
     sync->call.peer = NULL;
     sync->call.out = NULL;
+    sync->call.bulk = false;
     sync->status = RMQ_OK;
     rq_gate_init(&sync->gate);
 }

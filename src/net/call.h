@@ -28,6 +28,9 @@ struct rq_call {
      * call is the caller's again when done is entered. */
     void (*done)(struct rq_call *call, rmq_status status, struct rq_in *answer);
     void *user;
+    /* Nobody sleeps for this answer: while many such calls are under way, it may be taken up to
+     * 2 ms later, together with others. */
+    bool bulk;
 
     /* Readable in done and after: whether the request may have reached the peer (written, or
      * perhaps written). */

@@ -122,6 +122,7 @@ void rq_conn_finish(struct rq_conn *conn)
 {
     rmq_status why = (rmq_status)atomic_load_explicit(&conn->state, memory_order_acquire);
     rq_conn_write_last(conn);
+    rq_conn_bulk_end(conn);
     delete_events(conn);
     close_socket(conn);
     atomic_exchange_explicit(&conn->state, CONN_CLOSED, memory_order_acq_rel);
@@ -224,7 +225,9 @@ static void init_parts(struct rq_conn *conn)
     rq_list_init(&conn->flush.node);
     conn->flush.run = rq_conn_flush;
     rq_timer_init(&conn->idle_timer, check_idle);
+    rq_timer_init(&conn->bulk_timer, rq_conn_on_bulk_timer);
     rq_calls_init(&conn->calls);
+    rq_conn_bulk_begin(conn);
 }
 
 static void take_options(struct rq_conn *conn, const struct rq_conn_options *options)

@@ -28,6 +28,8 @@ struct rq_calls {
     struct rq_call **slots;
     uint32_t cap; /* power of two, or 0 */
     uint32_t count;
+    uint32_t bulk; /* of them, those that nobody sleeps for */
+    int mark;      /* bytes that the socket waits for; see conn_bulk.c */
     uint32_t next_opaque;
     bool closed;
     bool arm_posted;
@@ -89,6 +91,8 @@ struct rq_conn {
     bool blocked; /* the loop holds writer and waits for the socket to take more */
     struct rq_flush flush;
     struct rq_timer idle_timer;
+    struct rq_timer bulk_timer;
+    size_t answer_size; /* of the last answer */
     int64_t last_write_ms;
 };
 
@@ -99,6 +103,13 @@ void rq_conn_count_timeouts(struct rq_conn *conn, int n); /* any thread */
 
 /* conn_read.c */
 void rq_conn_on_readable(evutil_socket_t fd, short what, void *arg);
+void rq_conn_on_bulk_timer(struct rq_timer *timer);
+
+/* conn_bulk.c */
+void rq_conn_bulk_begin(struct rq_conn *conn);
+void rq_conn_bulk_adjust(struct rq_conn *conn);           /* loop, after a read */
+void rq_conn_bulk_interrupt_locked(struct rq_conn *conn); /* any thread, under the calls' lock */
+void rq_conn_bulk_end(struct rq_conn *conn);              /* loop, before the socket is closed */
 
 /* conn_write.c */
 void rq_conn_on_writable(evutil_socket_t fd, short what, void *arg);

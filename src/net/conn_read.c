@@ -100,6 +100,7 @@ static bool handle_frame(struct rq_conn *conn, char *p, size_t size, struct rq_f
                        .size = size,
                        .ref = ref ? rq_frame_ref_retain(ref) : NULL};
     if (rq_header_is_response(in.header)) {
+        conn->answer_size = size;
         rq_calls_answer(conn, &in);
     } else {
         conn->ops->on_request(conn, &in);
@@ -374,12 +375,8 @@ static bool shake_hands(struct rq_conn *conn)
     return false;
 }
 
-void rq_conn_on_readable(evutil_socket_t fd, short what, void *arg)
+static void read_now(struct rq_conn *conn)
 {
-    (void)fd;
-    (void)what;
-    struct rq_conn *conn = arg;
-    rq_loop_awake(conn->loop);
     if (!still_open(conn)) {
         return;
     }
@@ -388,5 +385,25 @@ void rq_conn_on_readable(evutil_socket_t fd, short what, void *arg)
         read_all(conn);
         check_high_water(conn);
     }
+    if (still_open(conn)) {
+        rq_conn_bulk_adjust(conn);
+    }
     rq_conn_release(conn);
+}
+
+void rq_conn_on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    struct rq_conn *conn = arg;
+    rq_loop_awake(conn->loop);
+    read_now(conn);
+}
+
+void rq_conn_on_bulk_timer(struct rq_timer *timer)
+{
+    struct rq_conn *conn = RQ_CONTAINER_OF(timer, struct rq_conn, bulk_timer);
+    if (conn->reading) {
+        read_now(conn);
+    }
 }

@@ -27,7 +27,7 @@ struct bench_produce {
     atomic_llong errors;  /* atomic: relaxed, read after the threads are joined */
     pthread_mutex_t lock;
     pthread_cond_t room;
-    int64_t flying;           /* guarded by lock: sends without an answer yet */
+    _Atomic int64_t flying;   /* sends without an answer yet; acq_rel */
     struct bench_times times; /* guarded by lock, or one thread's */
     bool complained;          /* guarded by lock */
 };
@@ -49,7 +49,8 @@ static void note_error(struct bench_produce *b, rmq_status st, const rmq_error *
     b->complained = true;
     pthread_mutex_unlock(&b->lock);
     if (first) {
-        fprintf(stderr, "rmq: first error: %s\n", err != NULL ? rmq_error_message(err) : rmq_status_text(st));
+        fprintf(stderr, "rmq: first error: %s\n",
+                err != NULL ? rmq_error_message(err) : rmq_status_text(st));
     }
 }
 
@@ -110,7 +111,8 @@ static void run_sync(struct bench_produce *b)
     free(workers);
 }
 
-/* A full window opens again when half of it is answered, so that the sender is not woken for each answer. */
+/* One callback thread runs this: times needs no lock. A full window opens again when half of it is answered, so that the sender is not woken for
+ * each answer. */
 static void on_sent(const rmq_send_result *result, const rmq_error *err, void *user)
 {
     struct bench_produce *b = current;
@@ -119,26 +121,25 @@ static void on_sent(const rmq_send_result *result, const rmq_error *err, void *u
     if (err != NULL) {
         note_error(b, rmq_error_status(err), err);
     }
-    pthread_mutex_lock(&b->lock);
     bench_add(&b->times, us);
-    b->flying--;
-    bool wake = b->flying == b->window / 2 || b->flying == 0;
-    pthread_mutex_unlock(&b->lock);
     atomic_fetch_add_explicit(&b->done, 1, memory_order_relaxed);
-    if (wake) {
+    int64_t left = atomic_fetch_sub_explicit(&b->flying, 1, memory_order_acq_rel) - 1;
+    if (left == b->window / 2 || left == 0) {
+        pthread_mutex_lock(&b->lock);
         pthread_cond_signal(&b->room);
+        pthread_mutex_unlock(&b->lock);
     }
 }
 
 static void wait_flying(struct bench_produce *b, int64_t limit, int64_t until)
 {
-    pthread_mutex_lock(&b->lock);
-    if (b->flying >= limit) {
-        while (b->flying > until) {
-            pthread_cond_wait(&b->room, &b->lock);
-        }
+    if (atomic_load_explicit(&b->flying, memory_order_acquire) < limit) {
+        return;
     }
-    b->flying++;
+    pthread_mutex_lock(&b->lock);
+    while (atomic_load_explicit(&b->flying, memory_order_acquire) > until) {
+        pthread_cond_wait(&b->room, &b->lock);
+    }
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -147,22 +148,18 @@ static void run_async(struct bench_produce *b)
     for (int64_t i = 0; i < b->goal; i++) {
         rmq_error *err = NULL;
         wait_flying(b, b->window, b->window / 2);
+        atomic_fetch_add_explicit(&b->flying, 1, memory_order_relaxed);
         rmq_message *message = make_message(b);
         void *begin = (void *)(intptr_t)tool_now_us();
         rmq_status st = rmq_producer_send_async(b->producer, message, on_sent, begin, &err);
         if (st != RMQ_OK) {
             note_error(b, st, err);
             rmq_error_destroy(err);
-            pthread_mutex_lock(&b->lock);
-            b->flying--;
-            pthread_mutex_unlock(&b->lock);
+            atomic_fetch_sub_explicit(&b->flying, 1, memory_order_relaxed);
         }
         rmq_message_destroy(message);
     }
     wait_flying(b, 1, 0);
-    pthread_mutex_lock(&b->lock);
-    b->flying--; /* it counted itself */
-    pthread_mutex_unlock(&b->lock);
 }
 
 static void run_oneway(struct bench_produce *b)
@@ -221,7 +218,8 @@ static int measure(struct bench_produce *b)
     struct bench_progress progress = {0};
     char what[32];
     snprintf(what, sizeof what, "produce-%s", b->mode);
-    struct bench_report report = {.what = what, .count = b->count, .size = b->size, .times = &b->times};
+    struct bench_report report = {
+        .what = what, .count = b->count, .size = b->size, .times = &b->times};
     if (b->warmup > 0) {
         run_phase(b, b->warmup);
     }
@@ -243,7 +241,8 @@ static int check_options(struct bench_produce *b)
     if (b->topic == NULL) {
         return tool_wrong("a topic is needed: -t TOPIC");
     }
-    if (strcmp(b->mode, "sync") != 0 && strcmp(b->mode, "async") != 0 && strcmp(b->mode, "oneway") != 0) {
+    if (strcmp(b->mode, "sync") != 0 && strcmp(b->mode, "async") != 0 &&
+        strcmp(b->mode, "oneway") != 0) {
         return tool_wrong("--mode is sync, async or oneway, not '%s'", b->mode);
     }
     if (b->warmup < 0) {
@@ -258,7 +257,8 @@ static int check_options(struct bench_produce *b)
 }
 
 static const char text[] =
-    "Sends messages as fast as it can and prints messages a second, CPU time a message of this process, and how long a send\n"
+    "Sends messages as fast as it can and prints messages a second, CPU time a message of this "
+    "process, and how long a send\n"
     "takes. Bodies are not compressed. Before the measurement come messages that are not counted.";
 static const char examples[] =
     "    rmq bench produce -t Bench --mode sync --threads 16 --count 200000 --size 1024\n"
@@ -266,26 +266,40 @@ static const char examples[] =
 
 int tool_bench_produce(int argc, char **argv)
 {
-    struct bench_produce b = {.group = "rmq-bench", .mode = "sync", .count = 100000, .size = 1024, .threads = 16,
-                              .window = 1000, .warmup = -1, .lock = PTHREAD_MUTEX_INITIALIZER,
+    struct bench_produce b = {.group = "rmq-bench",
+                              .mode = "sync",
+                              .count = 100000,
+                              .size = 1024,
+                              .threads = 16,
+                              .window = 1000,
+                              .warmup = -1,
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
                               .room = PTHREAD_COND_INITIALIZER};
     const struct tool_option options[] = {
         TOOL_OPTION_NAMESRV(&b.namesrv),
         TOOL_OPTION_TOPIC(&b.topic),
         {'g', "group", TOOL_TEXT, &b.group, "GROUP", "producer group; default rmq-bench", 0, 0},
         {0, "mode", TOOL_TEXT, &b.mode, "MODE", "sync (default), async or oneway", 0, 0},
-        {'c', "count", TOOL_NUMBER, &b.count, "N", "messages that are measured; default 100000", 1, INT64_MAX / 2},
-        {'s', "size", TOOL_NUMBER, &b.size, "BYTES", "bytes of a body; default 1024", 0, 1 << 27},
-        {0, "threads", TOOL_NUMBER, &b.threads, "N", "sync: callers of the one producer; default 16", 1, MOST_THREADS},
-        {0, "window", TOOL_NUMBER, &b.window, "N", "async: sends on their way; default 1000", 1, 1000000},
-        {0, "warmup", TOOL_NUMBER, &b.warmup, "N", "messages before; default a fifth of count, at most 20000", 0,
+        {'c', "count", TOOL_NUMBER, &b.count, "N", "messages that are measured; default 100000", 1,
          INT64_MAX / 2},
-        {0, "serialize", TOOL_TEXT, &b.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0, 0},
+        {'s', "size", TOOL_NUMBER, &b.size, "BYTES", "bytes of a body; default 1024", 0, 1 << 27},
+        {0, "threads", TOOL_NUMBER, &b.threads, "N",
+         "sync: callers of the one producer; default 16", 1, MOST_THREADS},
+        {0, "window", TOOL_NUMBER, &b.window, "N", "async: sends on their way; default 1000", 1,
+         1000000},
+        {0, "warmup", TOOL_NUMBER, &b.warmup, "N",
+         "messages before; default a fifth of count, at most 20000", 0, INT64_MAX / 2},
+        {0, "serialize", TOOL_TEXT, &b.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0,
+         0},
         TOOL_OPTION_OUTPUT(&b.output),
     };
-    const struct tool_usage usage = {"bench produce -t TOPIC [options]", text, examples,
-                                     "0 all acknowledged, 1 some not, 2 wrong command line.", options,
-                                     sizeof options / sizeof options[0], NULL};
+    const struct tool_usage usage = {"bench produce -t TOPIC [options]",
+                                     text,
+                                     examples,
+                                     "0 all acknowledged, 1 some not, 2 wrong command line.",
+                                     options,
+                                     sizeof options / sizeof options[0],
+                                     NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&b) : rc;
     rc = rc == TOOL_GO ? start_producer(&b) : rc;

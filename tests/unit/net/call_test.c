@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "net/client_priv.h"
+#include "net/conn_priv.h"
 #include "net/gate.h"
 #include "unit/net/world.h"
 
@@ -53,6 +55,7 @@ struct async_call {
 
 static _Atomic int ended;
 static _Atomic int in_flight;
+static bool bulk; /* of the calls that start_calls makes */
 
 static void async_done(struct rq_call *call, rmq_status st, struct rq_in *in)
 {
@@ -81,6 +84,7 @@ static struct async_call *start_calls(int count, int code, int64_t timeout_ms, i
         index[i] = i;
         calls[i].call.done = async_done;
         calls[i].call.user = &index[i];
+        calls[i].call.bulk = bulk;
         atomic_fetch_add(&in_flight, 1);
         ck_assert_int_eq(rq_peer_call(world.peer, &calls[i].call,
                                       world_request(code, &index[i], sizeof index[i]),
@@ -123,6 +127,72 @@ START_TEST(more_calls_than_any_table_size_wait_at_once)
     ck_assert_int_eq(world_echo(&world, "x", 1, 5000), RMQ_OK);
     world_stop(&world);
     check_all(echoes, COUNT, RMQ_ERR_CLOSED);
+    free(calls);
+    free(index);
+}
+END_TEST
+
+/* What the socket waits for: 1 = any byte. */
+static int read_mark(void)
+{
+    struct rq_conn *conn = rq_peer_conn(world.peer);
+    ck_assert_ptr_nonnull(conn);
+    rq_mutex_lock(&conn->calls.lock);
+    int mark = conn->calls.mark;
+    rq_mutex_unlock(&conn->calls.lock);
+    rq_conn_release(conn);
+    return mark;
+}
+
+/* Many bulk calls without an answer, after some whose answers showed their size. */
+static struct async_call *gather(int count, int *index)
+{
+    bulk = true;
+    struct async_call *first = start_calls(1, CODE_ECHO, 10000, index, 1);
+    wait_for(&ended, 1);
+    free(first);
+    struct async_call *calls = start_calls(count, CODE_SILENCE, 60000, index, count);
+    wait_for(&world.requests, count + 1);
+    int64_t deadline = rq_mono_ms() + 10000;
+    while (read_mark() <= 1) {
+        ck_assert(rq_mono_ms() < deadline);
+        struct async_call *echo = start_calls(1, CODE_ECHO, 10000, index, 1);
+        wait_for(&ended, 1);
+        free(echo);
+    }
+    return calls;
+}
+
+START_TEST(a_single_answer_among_many_bulk_calls_is_not_left_lying)
+{
+    enum { COUNT = 2000 };
+    int *index = calloc(COUNT, sizeof *index);
+    world_start(&world, NULL);
+    struct async_call *calls = gather(COUNT, index);
+    ck_assert_int_gt(read_mark(), COUNT / 16); /* one answer is far below the mark */
+    struct async_call *echo = start_calls(1, CODE_ECHO, 60000, index, 1);
+    wait_for(&ended, 1);
+    world_stop(&world);
+    free(echo);
+    free(calls);
+    free(index);
+    bulk = false;
+}
+END_TEST
+
+START_TEST(a_call_that_somebody_sleeps_for_ends_the_gathering_of_answers)
+{
+    enum { COUNT = 2000 };
+    int *index = calloc(COUNT, sizeof *index);
+    world_start(&world, NULL);
+    struct async_call *calls = gather(COUNT, index);
+    bulk = false;
+    struct async_call *silent = start_calls(1, CODE_SILENCE, 60000, index, 1);
+    ck_assert_int_eq(read_mark(), 1);
+    ck_assert_int_eq(world_echo(&world, "x", 1, 10000), RMQ_OK);
+    ck_assert_int_eq(read_mark(), 1); /* as long as it waits */
+    world_stop(&world);
+    free(silent);
     free(calls);
     free(index);
 }
@@ -420,6 +490,8 @@ Suite *call_suite(void)
     tcase_add_test(tc, sixteen_threads_share_one_connection);
     tcase_add_test(tc, a_hundred_thousand_asynchronous_calls_end_once_each);
     tcase_add_test(tc, more_calls_than_any_table_size_wait_at_once);
+    tcase_add_test(tc, a_single_answer_among_many_bulk_calls_is_not_left_lying);
+    tcase_add_test(tc, a_call_that_somebody_sleeps_for_ends_the_gathering_of_answers);
     tcase_add_test(tc, deadlines_are_kept_to_some_milliseconds);
     tcase_add_test(tc, a_short_deadline_after_a_long_one_comes_first);
     tcase_add_test(tc, a_blocking_call_times_out_and_its_late_answer_is_dropped);
