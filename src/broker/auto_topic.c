@@ -169,7 +169,7 @@ rmq_status rq_system_groups(struct rmq_broker *broker, rmq_error **err)
 {
     static const char *const names[] = {
         "TOOLS_CONSUMER",    "FILTERSRV_CONSUMER",    "SELF_TEST_C_GROUP",   "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PULL",   "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER",    "CID_RMQ_SYS_TRANS",
+        "CID_ONSAPI_PULL",   "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER",    RQ_GROUP_TRANSACTION,
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (rq_groups_add_default(&broker->groups, names[i])) {

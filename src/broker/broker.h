@@ -25,6 +25,7 @@
 #include "broker/registration.h"
 #include "broker/schedule.h"
 #include "broker/topics.h"
+#include "broker/transaction.h"
 #include "namesrv/answer.h"
 #include "namesrv/namesrv.h"
 #include "net/listener.h"
@@ -91,6 +92,7 @@ struct rmq_broker {
     struct rq_queue_locks locks;
     struct rq_hold hold;
     struct rq_schedule schedule;
+    struct rq_transactions transactions;
     struct rq_registration registration;
     struct rq_fault fault;
 
@@ -138,6 +140,7 @@ static inline bool rq_request_decode(const struct rq_request *request, const str
 void rq_process_send(const struct rq_request *request);
 void rq_process_pull(const struct rq_request *request);
 void rq_process_send_back(const struct rq_request *request);
+void rq_process_end_transaction(const struct rq_request *request);
 void rq_process_heartbeat(const struct rq_request *request);
 void rq_process_unregister_client(const struct rq_request *request);
 void rq_process_consumer_list(const struct rq_request *request);

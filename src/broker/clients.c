@@ -407,3 +407,16 @@ struct rq_conn *rq_clients_find(struct rq_clients *clients, struct rq_slice grou
     rq_mutex_unlock(&clients->lock);
     return conn;
 }
+
+struct rq_conn *rq_clients_producer(struct rq_clients *clients, struct rq_slice group, uint32_t turn)
+{
+    struct rq_conn *conn = NULL;
+    rq_mutex_lock(&clients->lock);
+    const struct rq_members *found = rq_map_get(&clients->producers, group);
+    for (size_t i = 0; found && !conn && i < found->count; i++) {
+        const struct rq_member *member = &found->items[(turn + i) % found->count];
+        conn = rq_conn_is_open(member->conn) ? rq_conn_retain(member->conn) : NULL;
+    }
+    rq_mutex_unlock(&clients->lock);
+    return conn;
+}

@@ -49,6 +49,11 @@ struct rq_broker_options {
     const char *region_id;
     bool trace_on;
     bool reject_transaction_message;
+    int64_t transaction_time_out;
+    int32_t transaction_check_max;
+    int64_t transaction_check_interval;
+    int32_t transaction_op_msg_max_size;
+    int32_t transaction_op_batch_interval;
     int64_t start_accept_send_request_time_stamp;
     int64_t flush_delay_offset_interval;
     bool lite_pull_message_enable;

@@ -17,6 +17,7 @@ static const struct {
     {RQ_REQ_HEART_BEAT, rq_process_heartbeat},
     {RQ_REQ_QUERY_CONSUMER_OFFSET, rq_process_query_offset},
     {RQ_REQ_CONSUMER_SEND_MSG_BACK, rq_process_send_back},
+    {RQ_REQ_END_TRANSACTION, rq_process_end_transaction},
     {RQ_REQ_GET_CONSUMER_LIST_BY_GROUP, rq_process_consumer_list},
     {RQ_REQ_LOCK_BATCH_MQ, rq_process_lock},
     {RQ_REQ_UNLOCK_BATCH_MQ, rq_process_unlock},

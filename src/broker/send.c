@@ -249,14 +249,35 @@ static bool complete_properties(struct sending *sending)
            refuse(sending, RQ_RESP_SYSTEM_ERROR, "out of memory");
 }
 
+/* To be held back until its producer ends the transaction. */
+static bool is_half(const struct sending *sending)
+{
+    return sending->found.transaction &&
+           !(sending->header.reconsume_times > 0 && delay_level(&sending->found) > 0);
+}
+
+static void put_half(struct sending *sending, struct rq_store_put *put)
+{
+    struct rq_buf props;
+    rq_buf_init(&props, 0);
+    rq_transaction_prepare(&sending->msg, sending->found.unique_key, &props);
+    if (rq_buf_status(&props)) {
+        *put = (struct rq_store_put){.status = RQ_PUT_UNKNOWN_ERROR, .reason = "out of memory"};
+    } else {
+        (void)rq_store_append(sending->broker->store, &sending->msg, put);
+    }
+    rq_buf_free(&props);
+}
+
 static bool check_kind(const struct sending *sending)
 {
-    if (sending->found.transaction &&
-        !(sending->header.reconsume_times > 0 && delay_level(&sending->found) > 0)) {
-        return refuse(sending, RQ_RESP_NO_PERMISSION,
-                      "this broker does not take transactional messages");
+    if (is_half(sending) && sending->broker->settings.broker.reject_transaction_message) {
+        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_NO_PERMISSION,
+                       "the broker[%s] sending transaction message is forbidden",
+                       sending->broker->settings.broker.broker_ip1);
+        return false;
     }
-    if (sending->found.timer && delay_level(&sending->found) == 0) {
+    if (sending->found.timer && !is_half(sending) && delay_level(&sending->found) == 0) {
         return refuse(sending, RQ_RESP_SYSTEM_ERROR,
                       "accurate timer message is not enabled, timerWheelEnable is false");
     }
@@ -281,7 +302,11 @@ static void send_one(struct sending *sending)
     if (sending->msg.topic.p == sending->topic_text) {
         asked_queue = 0;
     }
-    (void)rq_broker_put(sending->broker, &sending->msg, delay_level(&sending->found), &put);
+    if (is_half(sending)) {
+        put_half(sending, &put);
+    } else {
+        (void)rq_broker_put(sending->broker, &sending->msg, delay_level(&sending->found), &put);
+    }
     if (put.status == RQ_PUT_OK) {
         rq_broker_dispatch_soon(sending->request);
     }

@@ -165,6 +165,7 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
                               config_file(broker, "delayOffset.json", path), err);
     }
     st = st ? st : rq_schedule_load(&broker->schedule, err);
+    st = st ? st : rq_transactions_init(&broker->transactions, broker, broker->background, err);
     st = st ? st : rq_system_topics(broker, err);
     return st ? st : rq_system_groups(broker, err);
 }
@@ -255,6 +256,7 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
     st = st ? st : register_first(broker, err);
     if (!st) {
         rq_schedule_start(&broker->schedule);
+        rq_transactions_start(&broker->transactions);
         rq_broker_start_background(broker);
         rq_broker_persist_soon(broker);
     }
@@ -296,11 +298,13 @@ static void end_service(struct rmq_broker *broker)
     rq_registration_stop(&broker->registration);
     rq_broker_stop_background(broker);
     rq_schedule_stop(&broker->schedule);
+    rq_transactions_stop(&broker->transactions);
     if (broker->hold.broker) {
         rq_hold_close(&broker->hold);
     }
     rq_server_destroy(broker->server);
     rq_broker_drain_loops(broker);
+    rq_transactions_finish(&broker->transactions);
     rmq_namesrv_stop(broker->own_namesrv);
 }
 
@@ -320,6 +324,7 @@ static void free_parts(struct rmq_broker *broker)
     rq_registration_free(&broker->registration);
     rq_hold_free(&broker->hold);
     rq_schedule_free(&broker->schedule);
+    rq_transactions_free(&broker->transactions);
     for (int i = 0; i < broker->loop_count; i++) {
         rq_loop_put(broker->loops[i].loop);
     }

@@ -36,6 +36,8 @@
 #define RQ_TOPIC_CHECKPOINT   "CHECKPOINT_TOPIC"
 #define RQ_TOPIC_TIMER        "rmq_sys_wheel_timer"
 
+#define RQ_GROUP_TRANSACTION  "CID_RMQ_SYS_TRANS" /* whose offsets tell how far half and op topic are done */
+
 #define RQ_NAME_MAX 320 /* room for a made name: longest prefix, longest group, NUL */
 
 /* 1 to 127 characters of A-Z a-z 0-9 % | _ -. Errors: RMQ_ERR_INVALID, naming the character or the length. */

@@ -139,10 +139,6 @@ START_TEST(sends_that_may_not_be_are_refused)
     ck_assert_int_eq(raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
                          ->header.code,
                      RQ_RESP_TOPIC_NOT_EXIST);
-    header = raw_send_header("T", 0, rq_slice_str("TRAN_MSG\001true\002"));
-    ck_assert_int_eq(raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
-                         ->header.code,
-                     RQ_RESP_NO_PERMISSION);
 }
 END_TEST
 

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * State of transactional messages: the window of half messages that have not all ended, claims on them, and the op topic. Ended is what is
+ * committed, rolled back, given up, or written anew by a check; each of them gets its op record, so that neither this broker after a crash nor a
+ * Java broker on the same store asks twice. Counterparts: TransactionalMessageBridge, TransactionalOpBatchService.
+ */
+#include "broker/transaction.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "broker/broker.h"
+#include "broker/unique_id.h"
+#include "wire/names.h"
+#include "wire/properties.h"
+
+#define WINDOW_MAX_BYTES ((size_t)64 << 20) /* 512 million half messages */
+#define OP_TAG           "d"
+
+struct moved {
+    int64_t offset;
+};
+
+static void op_due(struct rq_timer *timer);
+static void op_posted(struct rq_task *task);
+
+rmq_status rq_transactions_init(struct rq_transactions *transactions, struct rmq_broker *broker,
+                                struct rq_loop *background, rmq_error **err)
+{
+    memset(transactions, 0, sizeof *transactions);
+    transactions->broker = broker;
+    transactions->loop = background;
+    rq_loop_retain(background);
+    rq_mutex_init(&transactions->lock);
+    rq_map_init(&transactions->moved);
+    rq_buf_init(&transactions->op_text, 0);
+    rq_timer_init(&transactions->check_timer, rq_transaction_check);
+    rq_timer_init(&transactions->op_timer, op_due);
+    transactions->op_task.run = op_posted;
+    struct rq_slice group = rq_slice_str(RQ_GROUP_TRANSACTION);
+    struct rq_slice half = rq_slice_str(RQ_TOPIC_HALF);
+    struct rq_slice op = rq_slice_str(RQ_TOPIC_OP_HALF);
+    int64_t base = rq_offsets_query(&broker->offsets, group, half, 0);
+    int64_t op_next = rq_offsets_query(&broker->offsets, group, op, 0);
+    int64_t base_min = rq_store_min_offset(broker->store, half, 0);
+    int64_t op_min = rq_store_min_offset(broker->store, op, 0);
+    transactions->base = base < base_min ? base_min : base;
+    transactions->op_next = op_next < op_min ? op_min : op_next;
+    transactions->ended_bytes = 64;
+    transactions->ended = rq_calloc(1, transactions->ended_bytes);
+    rmq_status st = transactions->ended ? RMQ_ERR_BUSY : RMQ_ERR_NOMEM;
+    while (st == RMQ_ERR_BUSY) { /* now, so that no transaction can be ended twice */
+        st = rq_transaction_read_ops(transactions);
+    }
+    return st ? rq_error_set(err, st, "out of memory") : RMQ_OK;
+}
+
+static void start_timer(void *arg)
+{
+    struct rq_transactions *transactions = arg;
+    rq_timer_start(transactions->loop, &transactions->check_timer,
+                   transactions->broker->settings.broker.transaction_check_interval);
+}
+
+void rq_transactions_start(struct rq_transactions *transactions)
+{
+    (void)rq_loop_run(transactions->loop, start_timer, transactions);
+}
+
+static void stop_timers(void *arg)
+{
+    struct rq_transactions *transactions = arg;
+    transactions->stopped = true;
+    rq_timer_stop(&transactions->check_timer);
+    rq_timer_stop(&transactions->op_timer);
+}
+
+void rq_transactions_stop(struct rq_transactions *transactions)
+{
+    if (transactions->loop) {
+        (void)rq_loop_run(transactions->loop, stop_timers, transactions);
+    }
+}
+
+void rq_transactions_finish(struct rq_transactions *transactions)
+{
+    if (transactions->loop) {
+        (void)rq_loop_run(transactions->loop, stop_timers, transactions); /* behind a posted task */
+        rq_transaction_write_ops(transactions);
+    }
+}
+
+void rq_transactions_free(struct rq_transactions *transactions)
+{
+    if (!transactions->loop) {
+        return;
+    }
+    rq_loop_put(transactions->loop);
+    rq_free(transactions->ended);
+    rq_free(transactions->ops);
+    rq_map_free(&transactions->moved, rq_free);
+    rq_buf_free(&transactions->op_text);
+    rq_mutex_destroy(&transactions->lock);
+}
+
+/* ---- half messages ---- */
+
+void rq_transaction_prepare(struct rq_msg *msg, struct rq_slice unique_key, struct rq_buf *props)
+{
+    /* The delay is left out as clients do: it would take the half message itself away. */
+    static const char *const dropped[] = {
+        RQ_PROP_DELAY,      RQ_PROP_TIMER_DELAY_SEC, RQ_PROP_TIMER_DELAY_MS, RQ_PROP_TIMER_DELIVER_MS,
+        RQ_PROP_REAL_TOPIC, RQ_PROP_REAL_QID,        RQ_PROP_TRANSACTION_ID};
+    size_t count = sizeof dropped / sizeof dropped[0];
+    rq_props_copy_without(props, 0, msg->properties, dropped, count);
+    rq_buf_add_slice(props, msg->more_properties);
+    if (unique_key.n) {
+        rq_props_add_str(props, 0, RQ_PROP_TRANSACTION_ID, unique_key);
+    }
+    rq_props_add_str(props, 0, RQ_PROP_REAL_TOPIC, msg->topic);
+    rq_props_add_i64(props, 0, RQ_PROP_REAL_QID, msg->queue_id);
+    msg->properties = rq_slice(props->data, props->len);
+    msg->more_properties = rq_slice(NULL, 0);
+    msg->topic = rq_slice_str(RQ_TOPIC_HALF);
+    msg->queue_id = 0;
+    msg->sys_flag &= ~RQ_SYS_TRANSACTION_MASK;
+}
+
+bool rq_transaction_record(struct rmq_broker *broker, const char *topic, int64_t offset,
+                           struct rq_store_ref *ref, struct rq_msg *msg)
+{
+    struct rq_store_entry entry;
+    if (!rq_store_entry(broker->store, rq_slice_str(topic), 0, offset, &entry) ||
+        !rq_store_view(broker->store, entry.commit_log_offset, ref)) {
+        return false;
+    }
+    struct rq_cursor cursor = rq_cursor(ref->p, ref->n);
+    if (rq_msg_decode(&cursor, msg, NULL)) {
+        rq_store_ref_release(ref);
+        return false;
+    }
+    return true;
+}
+
+/* ---- the window ---- */
+
+static bool has_ended_locked(const struct rq_transactions *transactions, int64_t offset)
+{
+    if (offset < transactions->base) {
+        return true;
+    }
+    uint64_t bit = (uint64_t)(offset - transactions->base);
+    return bit / 8 < transactions->ended_bytes &&
+           (transactions->ended[bit / 8] >> (bit % 8) & 1) != 0;
+}
+
+static bool grow_window_locked(struct rq_transactions *transactions, size_t need)
+{
+    size_t bytes = transactions->ended_bytes;
+    while (bytes < need) {
+        bytes *= 2;
+    }
+    uint8_t *ended = bytes <= WINDOW_MAX_BYTES ? rq_realloc(transactions->ended, bytes) : NULL;
+    if (!ended) {
+        return false;
+    }
+    memset(ended + transactions->ended_bytes, 0, bytes - transactions->ended_bytes);
+    transactions->ended = ended;
+    transactions->ended_bytes = bytes;
+    return true;
+}
+
+static void mark_locked(struct rq_transactions *transactions, int64_t offset)
+{
+    if (offset < transactions->base) {
+        return;
+    }
+    uint64_t bit = (uint64_t)(offset - transactions->base);
+    if (bit / 8 >= WINDOW_MAX_BYTES ||
+        (bit / 8 >= transactions->ended_bytes &&
+         !grow_window_locked(transactions, (size_t)(bit / 8) + 1))) {
+        RQ_LOG(ERROR, "an ended transaction will be asked about again", "half_offset=%lld base=%lld",
+               (long long)offset, (long long)transactions->base);
+        return;
+    }
+    transactions->ended[bit / 8] |= (uint8_t)(1u << (bit % 8));
+}
+
+static bool is_claimed_locked(const struct rq_transactions *transactions, int64_t offset)
+{
+    for (size_t i = 0; i < transactions->claim_count; i++) {
+        if (transactions->claims[i] == offset) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t rq_transaction_claim(struct rq_transactions *transactions, int64_t half_offset,
+                             struct rq_slice unique_key)
+{
+    int64_t offset = half_offset;
+    rq_mutex_lock(&transactions->lock);
+    const struct moved *moved =
+        unique_key.n ? rq_map_get(&transactions->moved, unique_key) : NULL;
+    if (moved) {
+        offset = moved->offset;
+    }
+    if (has_ended_locked(transactions, offset) || is_claimed_locked(transactions, offset) ||
+        transactions->claim_count == RQ_TRANSACTION_CLAIMS_MAX) {
+        offset = RQ_ENDED;
+    } else {
+        transactions->claims[transactions->claim_count++] = offset;
+    }
+    rq_mutex_unlock(&transactions->lock);
+    return offset;
+}
+
+static void drop_claim_locked(struct rq_transactions *transactions, int64_t offset)
+{
+    for (size_t i = 0; i < transactions->claim_count; i++) {
+        if (transactions->claims[i] == offset) {
+            transactions->claims[i] = transactions->claims[--transactions->claim_count];
+            return;
+        }
+    }
+}
+
+void rq_transaction_let_go(struct rq_transactions *transactions, int64_t claimed)
+{
+    rq_mutex_lock(&transactions->lock);
+    drop_claim_locked(transactions, claimed);
+    rq_mutex_unlock(&transactions->lock);
+}
+
+void rq_transaction_settle(struct rq_transactions *transactions, int64_t claimed)
+{
+    rq_mutex_lock(&transactions->lock);
+    mark_locked(transactions, claimed);
+    drop_claim_locked(transactions, claimed);
+    rq_buf_add_i64(&transactions->op_text, claimed);
+    rq_buf_add_char(&transactions->op_text, ',');
+    if (!transactions->op_posted) {
+        transactions->op_posted = true;
+        (void)rq_loop_post(transactions->loop, &transactions->op_task);
+    }
+    rq_mutex_unlock(&transactions->lock);
+}
+
+void rq_transaction_moved(struct rq_transactions *transactions, struct rq_slice unique_key, int64_t offset)
+{
+    if (unique_key.n == 0) {
+        return;
+    }
+    rq_mutex_lock(&transactions->lock);
+    struct moved *moved = rq_map_get(&transactions->moved, unique_key);
+    if (moved) {
+        moved->offset = offset;
+    } else if ((moved = rq_alloc(sizeof *moved))) {
+        moved->offset = offset;
+        if (rq_map_put(&transactions->moved, unique_key, moved)) {
+            rq_free(moved);
+        }
+    }
+    rq_mutex_unlock(&transactions->lock);
+}
+
+void rq_transaction_forget(struct rq_transactions *transactions, struct rq_slice unique_key)
+{
+    rq_mutex_lock(&transactions->lock);
+    rq_free(unique_key.n ? rq_map_remove(&transactions->moved, unique_key) : NULL);
+    rq_mutex_unlock(&transactions->lock);
+}
+
+bool rq_transaction_has_ended(struct rq_transactions *transactions, int64_t half_offset)
+{
+    rq_mutex_lock(&transactions->lock);
+    bool ended = has_ended_locked(transactions, half_offset);
+    rq_mutex_unlock(&transactions->lock);
+    return ended;
+}
+
+void rq_transaction_mark(struct rq_transactions *transactions, int64_t half_offset)
+{
+    rq_mutex_lock(&transactions->lock);
+    mark_locked(transactions, half_offset);
+    rq_mutex_unlock(&transactions->lock);
+}
+
+/* Shifts the window by whole bytes' worth of bits. */
+static void shift_locked(struct rq_transactions *transactions, int64_t base)
+{
+    uint64_t by = (uint64_t)(base - transactions->base);
+    size_t bytes = transactions->ended_bytes;
+    size_t skip = by / 8 < bytes ? (size_t)(by / 8) : bytes;
+    unsigned bits = (unsigned)(by % 8);
+    uint8_t *ended = transactions->ended;
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned low = i + skip < bytes ? ended[i + skip] : 0;
+        unsigned high = i + skip + 1 < bytes ? ended[i + skip + 1] : 0;
+        ended[i] = (uint8_t)((low | high << 8) >> bits);
+    }
+    transactions->base = base;
+}
+
+int64_t rq_transaction_advance(struct rq_transactions *transactions, int64_t min, int64_t end)
+{
+    rq_mutex_lock(&transactions->lock);
+    int64_t base = transactions->base < min ? min : transactions->base;
+    while (base < end && has_ended_locked(transactions, base)) {
+        base++;
+    }
+    if (base != transactions->base) {
+        shift_locked(transactions, base);
+    }
+    rq_mutex_unlock(&transactions->lock);
+    return base;
+}
+
+/* ---- the op topic ---- */
+
+static enum rq_put_status append_op(struct rmq_broker *broker, struct rq_slice text)
+{
+    struct rq_buf props;
+    struct rq_store_put put;
+    char id[RQ_MSGID_MAX + 1];
+    rq_buf_init(&props, 0);
+    rq_props_add_str(&props, 0, RQ_PROP_TAGS, rq_slice_str(OP_TAG));
+    rq_props_add_str(&props, 0, RQ_PROP_UNIQ_KEY, rq_slice(id, rq_broker_unique_id(broker, id)));
+    struct rq_msg msg = {.topic = rq_slice_str(RQ_TOPIC_OP_HALF),
+                         .body = text,
+                         .properties = rq_slice(props.data, props.len),
+                         .born_timestamp_ms = rq_wall_ms(),
+                         .born_host = broker->store_host,
+                         .store_host = broker->store_host};
+    enum rq_put_status st = rq_buf_status(&props) ? RQ_PUT_UNKNOWN_ERROR
+                                                  : rq_store_append(broker->store, &msg, &put);
+    rq_buf_free(&props);
+    return st;
+}
+
+/* The part of a text that one record may have: up to the comma at or before most bytes. */
+static size_t cut(struct rq_slice text, size_t most)
+{
+    size_t n = text.n < most ? text.n : most;
+    while (n > 0 && n < text.n && text.p[n - 1] != ',') {
+        n--;
+    }
+    return n > 0 ? n : text.n;
+}
+
+static void take_text(struct rq_transactions *transactions, struct rq_buf *text)
+{
+    rq_mutex_lock(&transactions->lock);
+    *text = transactions->op_text;
+    rq_buf_init(&transactions->op_text, 0);
+    rq_mutex_unlock(&transactions->lock);
+}
+
+static void put_back(struct rq_transactions *transactions, struct rq_slice rest)
+{
+    rq_mutex_lock(&transactions->lock);
+    rq_buf_add_slice(&transactions->op_text, rest);
+    rq_mutex_unlock(&transactions->lock);
+}
+
+/* What cannot be written is kept for the next time. */
+void rq_transaction_write_ops(struct rq_transactions *transactions)
+{
+    struct rq_buf text;
+    size_t done = 0;
+    take_text(transactions, &text);
+    while (!rq_buf_status(&text) && done < text.len) {
+        struct rq_slice rest = rq_slice(text.data + done, text.len - done);
+        size_t n = cut(rest, (size_t)transactions->broker->settings.broker.transaction_op_msg_max_size);
+        if (append_op(transactions->broker, rq_slice(rest.p, n)) != RQ_PUT_OK) {
+            RQ_LOG(WARN, "ended transactions cannot be noted yet", "bytes=%zu", rest.n);
+            put_back(transactions, rest);
+            break;
+        }
+        done += n;
+    }
+    rq_buf_free(&text);
+    if (done) {
+        rq_store_dispatch(transactions->broker->store);
+    }
+}
+
+static void op_due(struct rq_timer *timer)
+{
+    rq_transaction_write_ops(RQ_CONTAINER_OF(timer, struct rq_transactions, op_timer));
+}
+
+/* There is something to write: at once, or together with what comes within the interval. */
+static void op_posted(struct rq_task *task)
+{
+    struct rq_transactions *transactions = RQ_CONTAINER_OF(task, struct rq_transactions, op_task);
+    const struct rq_broker_options *options = &transactions->broker->settings.broker;
+    rq_mutex_lock(&transactions->lock);
+    size_t waiting = transactions->op_text.len;
+    bool wait = options->transaction_op_batch_interval > 0 &&
+                waiting < (size_t)options->transaction_op_msg_max_size && !transactions->stopped;
+    transactions->op_posted = false;
+    rq_mutex_unlock(&transactions->lock);
+    if (!wait) {
+        rq_timer_stop(&transactions->op_timer);
+        rq_transaction_write_ops(transactions);
+    } else if (!rq_timer_running(&transactions->op_timer)) {
+        rq_timer_start(transactions->loop, &transactions->op_timer,
+                       options->transaction_op_batch_interval);
+    }
+}
