@@ -37,6 +37,11 @@ RMQ_API rmq_status rmq_message_add_key(rmq_message *message, const char *key);
 RMQ_API rmq_status rmq_message_set_property(rmq_message *message, const char *name,
                                             const char *value);
 
+/* Sets the message group (property __SHARDINGKEY): messages of a group go to one queue, chosen by the hash of the group unless the send says
+ * otherwise, and are consumed in order by orderly consumers and by 5.x FIFO consumers. Copied; "" removes it. Errors: RMQ_ERR_INVALID,
+ * RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_message_set_message_group(rmq_message *message, const char *group);
+
 /* Delay level 1 … 18 (1s 5s 10s 30s 1m … 2h with the default table of a broker); 0 = none. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_set_delay_level(rmq_message *message, int level);
 

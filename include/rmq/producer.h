@@ -55,6 +55,7 @@ typedef struct rmq_producer_options {
     bool send_latency_fault_enable;      /* "sendLatencyFaultEnable", true: brokers known slow or dead are avoided for a while */
     const char *serialize_type;          /* "serializeType": JSON or ROCKETMQ headers; default JSON */
     rmq_events *events;                  /* where rmq_producer_send_event completes; borrowed until destroy */
+    const char *retry_response_codes;    /* "retryResponseCodes", "1,2,14,16,17,204,205,1500": answers after which a send is tried again */
 } rmq_producer_options;
 
 /* Called once per accepted asynchronous send, on the callback thread, never with a lock of the library held. Exactly one of
@@ -64,6 +65,25 @@ typedef void (*rmq_send_fn)(const rmq_send_result *result, const rmq_error *err,
 
 /* Chooses a queue: returns an index in 0 … count-1; anything else is RMQ_ERR_INVALID. Runs on the sending thread. */
 typedef size_t (*rmq_queue_selector_fn)(const rmq_message *message, size_t count, void *user);
+
+/* The queues of a topic that take messages, sorted by broker name and queue id. */
+typedef struct rmq_queues rmq_queues;
+
+/* The same with the queues to look at; they are borrowed for the call. */
+typedef size_t (*rmq_queue_choice_fn)(const rmq_message *message, const rmq_queues *queues,
+                                      void *user);
+
+/* What one send has of its own. rmq_send_options_init fills the defaults. At most one of broker_name, choice and sharding_key says where it goes;
+ * such a send is one attempt, since another broker would be another order. Everything is borrowed for the call. */
+typedef struct rmq_send_options {
+    size_t struct_size;
+    int64_t timeout_ms;         /* one deadline for all attempts; 0 = sendMsgTimeout */
+    const char *broker_name;    /* to this broker … */
+    int32_t queue_id;           /* … and this queue */
+    rmq_queue_choice_fn choice; /* to the queue that it returns: rmq_choose_by_hash, … or the program's own */
+    void *choice_user;
+    const char *sharding_key;   /* to the queue of the key, as Java's SelectMessageQueueByHash has it */
+} rmq_send_options;
 
 RMQ_BEGIN_DECLS
 
@@ -105,6 +125,33 @@ RMQ_API rmq_status rmq_producer_send_by_key(rmq_producer *producer, const rmq_me
                                             const char *sharding_key, int64_t timeout_ms,
                                             rmq_send_result **result, rmq_error **err);
 
+/* Fills defaults; size is sizeof(rmq_send_options) as the program knows it. Since 0.1.0. */
+RMQ_API void rmq_send_options_init(rmq_send_options *options, size_t size);
+
+/* rmq_producer_send with options of its own (NULL = none). Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_with(rmq_producer *producer, const rmq_message *message,
+                                          const rmq_send_options *options,
+                                          rmq_send_result **result, rmq_error **err);
+
+/* Choices for rmq_send_options.choice. user of by_hash: the text that is hashed
+ * ("const char *"); of by_machine_room: names of rooms "a,b": the queues, in turn, of brokers that are named "a@…" or "b@…", and of all when none
+ * is. Counterparts: SelectMessageQueueByHash, SelectMessageQueueByRandom, AllocateMessageQueueByMachineRoom (for the names). Since 0.1.0. */
+RMQ_API size_t rmq_choose_by_hash(const rmq_message *message, const rmq_queues *queues, void *user);
+RMQ_API size_t rmq_choose_by_random(const rmq_message *message, const rmq_queues *queues,
+                                    void *user);
+RMQ_API size_t rmq_choose_by_machine_room(const rmq_message *message, const rmq_queues *queues,
+                                          void *user);
+
+/* The queues to which a topic's messages go, waiting for the route up to timeout_ms (0 = sendMsgTimeout); freed by rmq_queues_free. Counterpart:
+ * fetchPublishMessageQueues. Errors: RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_NAMESRV, RMQ_ERR_TIMEOUT, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_publish_queues(rmq_producer *producer, const char *topic,
+                                               int64_t timeout_ms, rmq_queues **out,
+                                               rmq_error **err);
+RMQ_API size_t rmq_queues_count(const rmq_queues *queues);
+RMQ_API const char *rmq_queues_broker_name(const rmq_queues *queues, size_t index); /* NULL beyond */
+RMQ_API int32_t rmq_queues_queue_id(const rmq_queues *queues, size_t index);        /* -1 beyond */
+RMQ_API void rmq_queues_free(rmq_queues *queues);
+
 /* Sends several messages of one topic as one request. Refused before sending: no messages, different topics or
  * wait flags, delay levels, retry topics, more than maxMessageSize in all. The result has the ids of all, separated by
  * commas, and the offset of the first. Errors as rmq_producer_send. Since 0.1.0. */
@@ -119,13 +166,33 @@ RMQ_API rmq_status rmq_producer_send_batch(rmq_producer *producer,
 RMQ_API rmq_status rmq_producer_send_async(rmq_producer *producer, const rmq_message *message,
                                            rmq_send_fn done, void *user, rmq_error **err);
 
+/* The same with options of its own (NULL = none). When a queue is to be chosen and no route is known yet, the call waits for it.
+ * Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_async_with(rmq_producer *producer, const rmq_message *message,
+                                                const rmq_send_options *options, rmq_send_fn done,
+                                                void *user, rmq_error **err);
+
+/* A batch (see rmq_producer_send_batch) without waiting. It counts as one send with the bytes of all bodies. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_batch_async(rmq_producer *producer,
+                                                 const rmq_message *const *messages, size_t count,
+                                                 const rmq_send_options *options, rmq_send_fn done,
+                                                 void *user, rmq_error **err);
+
 /* The same, completed as an RMQ_EVENT_SENT with token in the producer's event queue. RMQ_ERR_STATE without one. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *message,
                                            uint64_t token, rmq_error **err);
 
+RMQ_API rmq_status rmq_producer_send_event_with(rmq_producer *producer, const rmq_message *message,
+                                                const rmq_send_options *options, uint64_t token,
+                                                rmq_error **err);
+
 /* Sends without an answer: RMQ_OK says only that the request was handed to a connection. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message,
                                             rmq_error **err);
+
+RMQ_API rmq_status rmq_producer_send_oneway_with(rmq_producer *producer,
+                                                 const rmq_message *message,
+                                                 const rmq_send_options *options, rmq_error **err);
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest with RMQ_ERR_CLOSED, and
  * leaves the brokers. May be called twice, from any thread, from a callback. When it has returned (outside a callback),

@@ -205,6 +205,22 @@ rmq_status rmq_message_set_property(rmq_message *message, const char *name, cons
     return rq_message_put(message, name, value);
 }
 
+rmq_status rmq_message_set_message_group(rmq_message *message, const char *group)
+{
+    if (!message || (group && has_separator(group)) || (group && *group && is_blank(group))) {
+        return RMQ_ERR_INVALID;
+    }
+    rmq_status st = RMQ_OK;
+    message->grouped = group && *group;
+    if (message->grouped) {
+        st = rq_message_put(message, RQ_PROP_SHARDING_KEY, group);
+        message->grouped = st == RMQ_OK;
+    } else {
+        remove_pair(message, RQ_PROP_SHARDING_KEY);
+    }
+    return st;
+}
+
 rmq_status rmq_message_set_delay_level(rmq_message *message, int level)
 {
     if (!message || level < 0 || level > DELAY_LEVEL_MAX) {

@@ -5,6 +5,7 @@
  */
 #include "client/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -93,6 +94,11 @@ static const struct rq_option producer_options[] = {
             "Whether brokers that were slow or dead are avoided for a while."),
     {"serializeType", RQ_OPT_STRING, PRODUCER(serialize_type), "JSON", 0, 0, "JSON|ROCKETMQ",
      SERIALIZE_HELP},
+    {"retryResponseCodes", RQ_OPT_STRING, PRODUCER(retry_response_codes),
+     "1,2,14,16,17,204,205,1500", 0, 0, "numbers, separated by commas",
+     "Codes of a broker's answer after which a send is tried again, on another broker where there "
+     "is "
+     "one; every other code ends it."},
 };
 
 static const struct rq_option consumer_options[] = {
@@ -234,6 +240,37 @@ static rmq_status check_group(const char *object, const char *group, rmq_error *
     return rq_group_check(rq_slice_str(group), err);
 }
 
+bool rq_option_codes(const char *text, int32_t *codes, size_t *count)
+{
+    size_t n = 0;
+    for (const char *p = text ? text : ""; *p;) {
+        char *end;
+        long code = strtol(p, &end, 10);
+        if (end == p || code < 0 || code > INT32_MAX || n == RQ_RETRY_CODES_MAX ||
+            (*end && *end != ',')) {
+            return false;
+        }
+        codes[n++] = (int32_t)code;
+        p = *end ? end + 1 : end;
+    }
+    *count = n;
+    return true;
+}
+
+static rmq_status check_codes(const char *text, rmq_error **err)
+{
+    int32_t codes[RQ_RETRY_CODES_MAX];
+    size_t count;
+    if (rq_option_codes(text, codes, &count)) {
+        return RMQ_OK;
+    }
+    return rq_error_set(
+        err, RMQ_ERR_INVALID,
+        "producer option retryResponseCodes: \"%s\" is not a list of up to %d numbers "
+        "with commas",
+        text, RQ_RETRY_CODES_MAX);
+}
+
 static rmq_status check_producer(const rmq_producer_options *options, rmq_error **err)
 {
     enum rq_compress_choice choice;
@@ -248,6 +285,9 @@ static rmq_status check_producer(const rmq_producer_options *options, rmq_error 
         st = rq_error_set(err, RMQ_ERR_INVALID,
                           "producer option compressType: \"%s\" is not ZLIB, LZ4, ZSTD or NONE",
                           options->compress_type);
+    }
+    if (st == RMQ_OK) {
+        st = check_codes(options->retry_response_codes, err);
     }
     return st;
 }

@@ -29,6 +29,11 @@ bool rq_option_compress(const char *text, enum rq_compress_choice *out); /* fals
 bool rq_option_serialize(const char *text,
                          bool *binary); /* JSON or ROCKETMQ, any case; NULL = JSON */
 
+#define RQ_RETRY_CODES_MAX 32
+
+/* Numbers with commas between, into codes[RQ_RETRY_CODES_MAX]; NULL = none. false: not such a list. */
+bool rq_option_codes(const char *text, int32_t *codes, size_t *count);
+
 /* Deep copy with defaults for what the program's struct is too short to have, all values checked. Freed with rq_table_free. Errors: RMQ_ERR_INVALID
  * with the option, the value and its range; RMQ_ERR_NOMEM. */
 rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_producer_options *to,

@@ -56,6 +56,8 @@ static rmq_status make_producer(const rmq_producer_options *options, struct rmq_
     rq_cond_init(&producer->ended);
     rq_list_init(&producer->member.node);
     producer->compression = compression_of(&producer->options);
+    (void)rq_option_codes(producer->options.retry_response_codes, producer->retry_codes,
+                          &producer->retry_code_count);
     /* Producers start at different queues. */
     atomic_init(&producer->next_queue, (unsigned)rq_mono_us());
     atomic_init(&producer->entered, 0);

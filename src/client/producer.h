@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * The inside of a producer, shared by the files that make it up: producer.c (creation, entering), producer_send.c (blocking sends),
- * producer_async.c (the others), producer_close.c (shutdown). Counterpart: DefaultMQProducerImpl.
+ * producer_async.c (the others), producer_queue.c (where they go), producer_close.c (shutdown). Counterpart: DefaultMQProducerImpl.
  */
 #ifndef RQ_CLIENT_PRODUCER_H
 #define RQ_CLIENT_PRODUCER_H
@@ -15,6 +15,7 @@
 
 #include "base/thread.h"
 #include "client/instance.h"
+#include "client/options.h"
 
 struct rq_send_pool; /* client/send.h */
 
@@ -23,6 +24,8 @@ struct rmq_producer {
     uint64_t mark; /* rq_fork_mark of the process that made it */
     rmq_producer_options options;
     int compression; /* enum rq_compression, 0 = none */
+    int32_t retry_codes[RQ_RETRY_CODES_MAX];
+    size_t retry_code_count;
     struct rq_instance *instance;
     struct rq_send_pool *pool;
     struct rq_member member;
@@ -53,10 +56,6 @@ rmq_status rq_producer_create_inner(struct rq_instance *instance,
                                     rmq_error **err);
 
 /* ---- producer_send.c ---- */
-
-/* The snapshot of a topic, retained, waiting for a first one until the deadline; a shutdown is noticed in between. */
-rmq_status rq_producer_route(struct rmq_producer *producer, const rmq_message *message,
-                             int64_t deadline_ms, struct rq_route **out, rmq_error **err);
 
 /* timeout_ms 0: the option's. */
 int64_t rq_producer_deadline_ms(const struct rmq_producer *producer, int64_t now_ms,

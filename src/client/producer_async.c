@@ -8,7 +8,19 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "client/producer_queue.h"
 #include "client/send.h"
+
+/* What is sent, and where to. */
+struct cargo {
+    const rmq_message *const *messages;
+    size_t count;
+    bool batch;
+    struct rq_send_target target;
+    int64_t started_ms;
+    struct rq_route *route;
+    struct rq_route_queue queue;
+};
 
 static rmq_status not_accepted(struct rq_send_op *op, rmq_status st, rmq_error **err)
 {
@@ -22,84 +34,145 @@ static rmq_status not_accepted(struct rq_send_op *op, rmq_status st, rmq_error *
     return RMQ_OK;
 }
 
-static rmq_status start_async(struct rmq_producer *producer, const rmq_message *message,
-                              const struct rq_send_order *order, int64_t now_ms, rmq_error **err)
+static rmq_status check_cargo(struct rmq_producer *producer, const struct cargo *cargo,
+                              size_t *bytes, rmq_error **err)
+{
+    if (cargo->batch) {
+        return rq_send_check_batch(producer, cargo->messages, cargo->count, bytes, err);
+    }
+    rmq_status st = rq_send_check(producer, cargo->messages[0], err);
+    *bytes = st == RMQ_OK ? cargo->messages[0]->body->size : 0;
+    return st;
+}
+
+static rmq_status prepare(struct rq_send_op *op, const struct cargo *cargo, rmq_error **err)
+{
+    return cargo->batch ? rq_send_prepare_batch(op, cargo->messages, cargo->count, err)
+                        : rq_send_prepare(op, cargo->messages[0], err);
+}
+
+static void load(struct rq_send_op *op, struct rmq_producer *producer, const struct cargo *cargo,
+                 int retries)
+{
+    op->producer = producer;
+    op->route = cargo->route;
+    op->queue = cargo->queue;
+    op->fixed_queue = cargo->queue.broker != NULL;
+    op->attempts_max = op->fixed_queue ? 1 : 1 + retries;
+    op->started_ms = op->waited || op->fixed_queue ? rq_mono_ms() : cargo->started_ms;
+}
+
+/* Takes over the cargo's route. */
+static rmq_status start_async(struct rmq_producer *producer, const struct cargo *cargo,
+                              const struct rq_send_order *order, rmq_error **err)
 {
     struct rq_send_op *op = NULL;
     rmq_status st = rq_send_pool_take(producer->pool, order, &op, err);
     if (st != RMQ_OK) {
+        rq_route_release(cargo->route);
         return st;
     }
-    op->producer = producer;
-    op->attempts_max = 1 + producer->options.retry_times_when_send_async_failed;
-    op->started_ms = op->waited ? rq_mono_ms() : now_ms;
-    st = rq_send_prepare(op, message, err);
+    load(op, producer, cargo, producer->options.retry_times_when_send_async_failed);
+    st = prepare(op, cargo, err);
     if (st != RMQ_OK) {
         return not_accepted(op, st, err);
     }
-    op->route = rq_instance_route(producer->instance, rq_slice(message->text, message->topic_len));
     rq_send_begin(op);
     return RMQ_OK;
 }
 
-static rmq_status send_async(struct rmq_producer *producer, const rmq_message *message,
+static rmq_status send_async(struct rmq_producer *producer, struct cargo *cargo,
                              struct rq_send_order *order, rmq_error **err)
 {
     rmq_status st = rq_producer_enter(producer, err);
     if (st != RMQ_OK) {
         return st;
     }
-    st = rq_send_check(producer, message, err);
+    st = check_cargo(producer, cargo, &order->size, err);
     if (st == RMQ_OK && order->mode == RQ_SEND_EVENT && !producer->options.events) {
         st = rq_error_set(err, RMQ_ERR_STATE, "the producer has no event queue");
     }
     if (st == RMQ_OK) {
-        order->size = message->body->size;
         order->wait = producer->options.async_wait_when_full;
-        int64_t now = rq_mono_ms();
-        order->deadline_ms = rq_producer_deadline_ms(producer, now, 0);
+        cargo->started_ms = rq_mono_ms();
+        order->deadline_ms =
+            rq_producer_deadline_ms(producer, cargo->started_ms, cargo->target.timeout_ms);
         order->source = producer;
-        st = start_async(producer, message, order, now, err);
+        st = rq_target_find(producer, &cargo->target, cargo->messages[0], order->deadline_ms,
+                            &cargo->route, &cargo->queue, err);
+    }
+    if (st == RMQ_OK) {
+        st = start_async(producer, cargo, order, err);
     }
     rq_producer_leave(producer);
     return st;
 }
 
-rmq_status rmq_producer_send_async(rmq_producer *producer, const rmq_message *message,
-                                   rmq_send_fn done, void *user, rmq_error **err)
+rmq_status rmq_producer_send_async_with(rmq_producer *producer, const rmq_message *message,
+                                        const rmq_send_options *options, rmq_send_fn done,
+                                        void *user, rmq_error **err)
 {
     if (!done) {
         return rq_error_set(err, RMQ_ERR_INVALID, "callback is NULL");
     }
     struct rq_send_order order = {.mode = RQ_SEND_ASYNC, .done = done, .user = user};
-    return send_async(producer, message, &order, err);
+    struct cargo cargo = {.messages = &message, .count = 1};
+    rmq_status st = rq_target_set(&cargo.target, options, err);
+    return st == RMQ_OK ? send_async(producer, &cargo, &order, err) : st;
+}
+
+rmq_status rmq_producer_send_async(rmq_producer *producer, const rmq_message *message,
+                                   rmq_send_fn done, void *user, rmq_error **err)
+{
+    return rmq_producer_send_async_with(producer, message, NULL, done, user, err);
+}
+
+rmq_status rmq_producer_send_batch_async(rmq_producer *producer, const rmq_message *const *messages,
+                                         size_t count, const rmq_send_options *options,
+                                         rmq_send_fn done, void *user, rmq_error **err)
+{
+    if (!done) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "callback is NULL");
+    }
+    struct rq_send_order order = {.mode = RQ_SEND_ASYNC, .done = done, .user = user};
+    struct cargo cargo = {.messages = messages, .count = count, .batch = true};
+    rmq_status st = rq_target_set(&cargo.target, options, err);
+    return st == RMQ_OK ? send_async(producer, &cargo, &order, err) : st;
+}
+
+rmq_status rmq_producer_send_event_with(rmq_producer *producer, const rmq_message *message,
+                                        const rmq_send_options *options, uint64_t token,
+                                        rmq_error **err)
+{
+    struct rq_send_order order = {.mode = RQ_SEND_EVENT, .token = token};
+    struct cargo cargo = {.messages = &message, .count = 1};
+    rmq_status st = rq_target_set(&cargo.target, options, err);
+    return st == RMQ_OK ? send_async(producer, &cargo, &order, err) : st;
 }
 
 rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *message,
                                    uint64_t token, rmq_error **err)
 {
-    struct rq_send_order order = {.mode = RQ_SEND_EVENT, .token = token};
-    return send_async(producer, message, &order, err);
+    return rmq_producer_send_event_with(producer, message, NULL, token, err);
 }
 
-static rmq_status run_oneway(struct rmq_producer *producer, const rmq_message *message,
-                             struct rq_route *route, int64_t now_ms, int64_t deadline_ms,
-                             rmq_error **err)
+/* ---- without an answer ---- */
+
+static rmq_status run_oneway(struct rmq_producer *producer, const struct cargo *cargo,
+                             int64_t deadline_ms, rmq_error **err)
 {
     struct rq_send_op *op = NULL;
     const struct rq_send_order order = {.mode = RQ_SEND_ONEWAY,
-                                        .size = message->body->size,
+                                        .size = cargo->messages[0]->body->size,
                                         .deadline_ms = deadline_ms,
                                         .source = producer};
     rmq_status st = rq_send_pool_take(producer->pool, &order, &op, err);
     if (st != RMQ_OK) {
-        rq_route_release(route);
+        rq_route_release(cargo->route);
         return st;
     }
-    op->producer = producer;
-    op->route = route;
-    op->started_ms = now_ms;
-    st = rq_send_prepare(op, message, err);
+    load(op, producer, cargo, 0);
+    st = prepare(op, cargo, err);
     if (st == RMQ_OK) {
         st = rq_send_oneway(op, err);
     }
@@ -107,23 +180,37 @@ static rmq_status run_oneway(struct rmq_producer *producer, const rmq_message *m
     return st;
 }
 
-rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message,
-                                    rmq_error **err)
+rmq_status rmq_producer_send_oneway_with(rmq_producer *producer, const rmq_message *message,
+                                         const rmq_send_options *options, rmq_error **err)
 {
-    rmq_status st = rq_producer_enter(producer, err);
+    struct cargo cargo = {.messages = &message, .count = 1};
+    rmq_status st = rq_target_set(&cargo.target, options, err);
+    if (st == RMQ_OK) {
+        st = rq_producer_enter(producer, err);
+    }
     if (st != RMQ_OK) {
         return st;
     }
-    struct rq_route *route = NULL;
-    int64_t now = rq_mono_ms();
-    int64_t deadline = rq_producer_deadline_ms(producer, now, 0);
+    cargo.started_ms = rq_mono_ms();
+    int64_t deadline = rq_producer_deadline_ms(producer, cargo.started_ms, cargo.target.timeout_ms);
     st = rq_send_check(producer, message, err);
     if (st == RMQ_OK) {
-        st = rq_producer_route(producer, message, deadline, &route, err);
+        st = rq_target_find(producer, &cargo.target, message, deadline, &cargo.route, &cargo.queue,
+                            err);
+    }
+    if (st == RMQ_OK && !cargo.route) {
+        st = rq_producer_route(producer, message->text, message->topic_len, deadline, &cargo.route,
+                               err);
     }
     if (st == RMQ_OK) {
-        st = run_oneway(producer, message, route, now, deadline, err);
+        st = run_oneway(producer, &cargo, deadline, err);
     }
     rq_producer_leave(producer);
     return st;
+}
+
+rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message,
+                                    rmq_error **err)
+{
+    return rmq_producer_send_oneway_with(producer, message, NULL, err);
 }

@@ -6,47 +6,10 @@
  */
 #include "client/producer.h"
 
-#include <string.h>
-
 #include "base/err.h"
-#include "base/jhash.h"
 #include "base/time.h"
-#include "client/route_wait.h"
+#include "client/producer_queue.h"
 #include "client/send.h"
-
-#define ROUTE_SLICE_MS                                                                             \
-    200 /* a thread that waits for a route looks so often whether the producer is closed */
-
-static bool is_closed(struct rmq_producer *producer)
-{
-    return atomic_load_explicit(&producer->closed, memory_order_relaxed);
-}
-
-rmq_status rq_producer_route(struct rmq_producer *producer, const rmq_message *message,
-                             int64_t deadline_ms, struct rq_route **out, rmq_error **err)
-{
-    *out = rq_instance_route(producer->instance, rq_slice(message->text, message->topic_len));
-    rmq_error *why = NULL;
-    rmq_status st = RMQ_OK;
-    for (int64_t slice = 0; !*out && slice < deadline_ms && !is_closed(producer);) {
-        int64_t now = rq_mono_ms();
-        slice = now + ROUTE_SLICE_MS < deadline_ms ? now + ROUTE_SLICE_MS : deadline_ms;
-        st = rq_route_wait(producer->instance, message->text,
-                           producer->options.default_topic_queue_nums, slice, out, &why);
-        if (st != RMQ_OK && rq_mono_ms() < slice) {
-            break; /* an answer, not the end of the slice */
-        }
-    }
-    if (!*out && is_closed(producer)) {
-        st = rq_error_set(&why, RMQ_ERR_CLOSED, "the producer is shut down");
-    }
-    if (st != RMQ_OK && err) {
-        *err = why;
-    } else {
-        rmq_error_destroy(why);
-    }
-    return st;
-}
 
 int64_t rq_producer_deadline_ms(const struct rmq_producer *producer, int64_t now_ms,
                                 int64_t timeout_ms)
@@ -54,19 +17,12 @@ int64_t rq_producer_deadline_ms(const struct rmq_producer *producer, int64_t now
     return now_ms + (timeout_ms > 0 ? timeout_ms : producer->options.send_msg_timeout_ms);
 }
 
-/* ---- blocking sends ---- */
-
-/* What a blocking send is asked for: messages, and how the queue is found. */
+/* What a blocking send is asked for. */
 struct request {
     const rmq_message *const *messages;
     size_t count;
     bool batch;
-    const char *broker_name; /* a given queue */
-    int32_t queue_id;
-    rmq_queue_selector_fn selector;
-    void *user;
-    const char *key;
-    int64_t timeout_ms; /* 0 = the option's */
+    struct rq_send_target target;
     int64_t started_ms;
     int64_t deadline_ms;
 };
@@ -79,63 +35,6 @@ static rmq_status check_request(const struct rmq_producer *producer, const struc
     }
     rmq_status st = rq_send_check(producer, request->messages[0], err);
     *bytes = st == RMQ_OK ? request->messages[0]->body->size : 0;
-    return st;
-}
-
-static rmq_status set_given_queue(const struct request *request, struct rq_route *route,
-                                  struct rq_route_queue *queue, rmq_error **err)
-{
-    queue->broker = rq_route_find_broker(route, rq_slice_str(request->broker_name));
-    queue->id = request->queue_id;
-    if (!queue->broker) {
-        return rq_error_set(err, RMQ_ERR_NO_BROKER, "broker %s is not in the route of topic %s",
-                            request->broker_name, route->topic);
-    }
-    return RMQ_OK;
-}
-
-/* |hash mod n| in 32 bits, as Java has it. */
-static size_t index_by_key(const char *key, size_t count)
-{
-    int32_t n = (int32_t)count;
-    int32_t rest = rq_java_hash(rq_slice_str(key)) % n;
-    return (size_t)(rest < 0 ? -rest : rest);
-}
-
-static rmq_status set_selected_queue(const struct request *request, struct rq_route *route,
-                                     struct rq_route_queue *queue, rmq_error **err)
-{
-    size_t count = route->publish_count;
-    if (count == 0) {
-        return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages",
-                            route->topic);
-    }
-    size_t index = request->selector ? request->selector(request->messages[0], count, request->user)
-                                     : index_by_key(request->key, count);
-    if (index >= count) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "the selector returned queue %zu of %zu", index,
-                            count);
-    }
-    *queue = route->publish[index];
-    return RMQ_OK;
-}
-
-/* Before the operation is taken: the selector is the program's code and may do as it likes. */
-static rmq_status find_queue(struct rmq_producer *producer, struct request *request,
-                             struct rq_route **route, struct rq_route_queue *queue, rmq_error **err)
-{
-    const rmq_message *message = request->messages[0];
-    if (!request->broker_name && !request->selector && !request->key) {
-        *route = rq_instance_route(producer->instance, rq_slice(message->text, message->topic_len));
-        return RMQ_OK; /* without one, the operation looks it up */
-    }
-    rmq_status st = rq_producer_route(producer, message, request->deadline_ms, route, err);
-    request->started_ms = rq_mono_ms();
-    if (st == RMQ_OK && request->broker_name) {
-        st = set_given_queue(request, *route, queue, err);
-    } else if (st == RMQ_OK) {
-        st = set_selected_queue(request, *route, queue, err);
-    }
     return st;
 }
 
@@ -218,7 +117,7 @@ static rmq_status send_blocking(struct rmq_producer *producer, struct request *r
     }
     request->started_ms = rq_mono_ms();
     request->deadline_ms =
-        rq_producer_deadline_ms(producer, request->started_ms, request->timeout_ms);
+        rq_producer_deadline_ms(producer, request->started_ms, request->target.timeout_ms);
     size_t bytes = 0;
     struct rq_route *route = NULL;
     struct rq_route_queue queue = {0};
@@ -229,12 +128,12 @@ static rmq_status send_blocking(struct rmq_producer *producer, struct request *r
         st = check_request(producer, request, &bytes, err);
     }
     if (st == RMQ_OK) {
-        st = find_queue(producer, request, &route, &queue, err);
+        st = rq_target_find(producer, &request->target, request->messages[0], request->deadline_ms,
+                            &route, &queue, err);
     }
     if (st == RMQ_OK) {
+        request->started_ms = queue.broker ? rq_mono_ms() : request->started_ms;
         st = run_request(producer, request, bytes, route, &queue, result, err);
-    } else {
-        rq_route_release(route);
     }
     rq_producer_leave(producer);
     return st;
@@ -243,8 +142,18 @@ static rmq_status send_blocking(struct rmq_producer *producer, struct request *r
 rmq_status rmq_producer_send(rmq_producer *producer, const rmq_message *message, int64_t timeout_ms,
                              rmq_send_result **result, rmq_error **err)
 {
-    struct request request = {.messages = &message, .count = 1, .timeout_ms = timeout_ms};
+    struct request request = {
+        .messages = &message, .count = 1, .target = {.timeout_ms = timeout_ms}};
     return send_blocking(producer, &request, result, err);
+}
+
+rmq_status rmq_producer_send_with(rmq_producer *producer, const rmq_message *message,
+                                  const rmq_send_options *options, rmq_send_result **result,
+                                  rmq_error **err)
+{
+    struct request request = {.messages = &message, .count = 1};
+    rmq_status st = rq_target_set(&request.target, options, err);
+    return st == RMQ_OK ? send_blocking(producer, &request, result, err) : st;
 }
 
 rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message *message,
@@ -255,11 +164,10 @@ rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message 
         return rq_error_set(err, RMQ_ERR_INVALID, "queue %d of broker %s", (int)queue_id,
                             broker_name ? broker_name : "NULL");
     }
-    struct request request = {.messages = &message,
-                              .count = 1,
-                              .broker_name = broker_name,
-                              .queue_id = queue_id,
-                              .timeout_ms = timeout_ms};
+    struct request request = {
+        .messages = &message,
+        .count = 1,
+        .target = {.timeout_ms = timeout_ms, .broker_name = broker_name, .queue_id = queue_id}};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -271,11 +179,10 @@ rmq_status rmq_producer_send_by_selector(rmq_producer *producer, const rmq_messa
     if (!selector) {
         return rq_error_set(err, RMQ_ERR_INVALID, "selector is NULL");
     }
-    struct request request = {.messages = &message,
-                              .count = 1,
-                              .selector = selector,
-                              .user = user,
-                              .timeout_ms = timeout_ms};
+    struct request request = {
+        .messages = &message,
+        .count = 1,
+        .target = {.timeout_ms = timeout_ms, .selector = selector, .user = user}};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -286,8 +193,9 @@ rmq_status rmq_producer_send_by_key(rmq_producer *producer, const rmq_message *m
     if (!sharding_key) {
         return rq_error_set(err, RMQ_ERR_INVALID, "sharding key is NULL");
     }
-    struct request request = {
-        .messages = &message, .count = 1, .key = sharding_key, .timeout_ms = timeout_ms};
+    struct request request = {.messages = &message,
+                              .count = 1,
+                              .target = {.timeout_ms = timeout_ms, .key = sharding_key}};
     return send_blocking(producer, &request, result, err);
 }
 
@@ -296,6 +204,6 @@ rmq_status rmq_producer_send_batch(rmq_producer *producer, const rmq_message *co
                                    rmq_error **err)
 {
     struct request request = {
-        .messages = messages, .count = count, .batch = true, .timeout_ms = timeout_ms};
+        .messages = messages, .count = count, .batch = true, .target = {.timeout_ms = timeout_ms}};
     return send_blocking(producer, &request, result, err);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "client/fault.h"
 #include "client/producer.h"
@@ -132,21 +133,14 @@ static rmq_status take_result(struct rq_send_op *op, const struct rq_header *hea
     return RMQ_OK;
 }
 
-static bool is_retried(int32_t code)
+static bool is_retried(const struct rmq_producer *producer, int32_t code)
 {
-    switch (code) {
-    case RQ_RESP_TOPIC_NOT_EXIST:
-    case RQ_RESP_SERVICE_NOT_AVAILABLE:
-    case RQ_RESP_SYSTEM_ERROR:
-    case RQ_RESP_SYSTEM_BUSY:
-    case RQ_RESP_NO_PERMISSION:
-    case RQ_RESP_NO_BUYER_ID:
-    case RQ_RESP_NOT_IN_CURRENT_UNIT:
-    case RQ_RESP_GO_AWAY:
-        return true;
-    default:
-        return false;
+    for (size_t i = 0; i < producer->retry_code_count; i++) {
+        if (producer->retry_codes[i] == code) {
+            return true;
+        }
     }
+    return false;
 }
 
 static void make_error(struct rq_send_op *op)
@@ -164,8 +158,8 @@ static void make_error(struct rq_send_op *op)
                      op->history.len ? rq_buf_cstr(&op->history) : rmq_status_text(st));
         rq_error_set_broker(op->error, broker);
     }
-    bool retriable =
-        op->last_code != 0 ? is_retried(op->last_code) : rmq_error_retriable(op->error);
+    bool retriable = op->last_code != 0 ? is_retried(op->producer, op->last_code)
+                                        : rmq_error_retriable(op->error);
     rq_error_mark(op->error, retriable, op->maybe_stored);
 }
 
@@ -272,6 +266,15 @@ static void renew_route(struct rq_send_op *op)
     }
 }
 
+/* A message that may be there twice leaves a line. */
+static void note_again(const struct rq_send_op *op)
+{
+    if (op->maybe_stored) {
+        RQ_LOG(INFO, "send is tried again though it may be stored", "topic=%s id=%s attempts=%d",
+               topic_of(op), op->unique_id, op->attempt);
+    }
+}
+
 /* Makes attempts until one is under way or the send is over. */
 static void make_attempts(struct rq_send_op *op)
 {
@@ -282,6 +285,7 @@ static void make_attempts(struct rq_send_op *op)
             return;
         }
         if (op->attempt > 0) {
+            note_again(op);
             renew_route(op);
         }
         if (!choose_queue(op, now)) {
@@ -333,7 +337,7 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
                    (int)(header->remark.n < 400 ? header->remark.n : 400),
                    header->remark.p ? header->remark.p : "");
     note_failure(op, words, header->code, RMQ_ERR_BROKER);
-    if (!is_retried(header->code)) {
+    if (!is_retried(op->producer, header->code)) {
         finish(op);
         return;
     }

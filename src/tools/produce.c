@@ -19,7 +19,7 @@
 #define MOST_BATCH 10000
 
 struct produce {
-    const char *namesrv, *topic, *group, *mode, *compress, *file, *body, *output, *serialize;
+    const char *namesrv, *topic, *group, *mode, *compress, *file, *body, *output, *serialize, *sharding_key;
     struct tool_input input;
     struct tool_list properties;
     int64_t count, rate, batch, timeout_ms;
@@ -115,13 +115,17 @@ static void send_one(struct produce *p, const rmq_message *message)
     rmq_error *err = NULL;
     rmq_send_result *result = NULL;
     rmq_status st;
+    rmq_send_options how;
+    rmq_send_options_init(&how, sizeof how);
+    how.timeout_ms = p->timeout_ms;
+    how.sharding_key = p->sharding_key;
     if (strcmp(p->mode, "async") == 0) {
-        st = rmq_producer_send_async(p->producer, message, on_sent, p, &err);
+        st = rmq_producer_send_async_with(p->producer, message, &how, on_sent, p, &err);
     } else if (strcmp(p->mode, "oneway") == 0) {
-        st = rmq_producer_send_oneway(p->producer, message, &err);
+        st = rmq_producer_send_oneway_with(p->producer, message, &how, &err);
         atomic_fetch_add_explicit(&p->acknowledged, st == RMQ_OK, memory_order_relaxed);
     } else {
-        st = rmq_producer_send(p->producer, message, p->timeout_ms, &result, &err);
+        st = rmq_producer_send_with(p->producer, message, &how, &result, &err);
         if (st == RMQ_OK) {
             note_result(p, result, 1);
         }
@@ -240,6 +244,9 @@ static int check_options(struct produce *p)
     if (p->batch > 1 && strcmp(p->mode, "sync") != 0) {
         return tool_wrong("--batch goes with --mode sync only");
     }
+    if (p->batch > 1 && p->sharding_key != NULL) {
+        return tool_wrong("--sharding-key does not go with --batch");
+    }
     if (sources > 1) {
         return tool_wrong("give one of: a body, --file, --lines, --json-lines");
     }
@@ -330,6 +337,7 @@ int tool_produce(int argc, char **argv)
         {0, "tag", TOOL_TEXT, &p.input.tag, "TAG", "tag of the messages", 0, 0},
         {'k', "key", TOOL_TEXT, &p.input.key, "KEY", "key of the messages; several with blanks between", 0, 0},
         {'p', "property", TOOL_LIST, &p.properties, "NAME=VALUE", "user property; may be repeated", 0, 0},
+        {0, "sharding-key", TOOL_TEXT, &p.sharding_key, "KEY", "to the queue of this key, as Java's hash selector has it", 0, 0},
         {'c', "count", TOOL_NUMBER, &p.count, "N", "messages to send; default 1, or all lines", 1, INT64_MAX},
         {0, "rate", TOOL_NUMBER, &p.rate, "N", "at most so many messages a second", 1, 1000000},
         {0, "mode", TOOL_TEXT, &p.mode, "MODE", "sync (default), async, or oneway: no answer", 0, 0},
