@@ -86,7 +86,7 @@ static void wake_locked(struct rq_pool *pool, int64_t wanted) RQ_REQUIRES(lock)
     for (int64_t i = 0; i < wanted; i++) {
         if (pool->waking < pool->idle) {
             pool->waking++;
-            rq_cond_signal(&pool->work);
+            pool->owed++;
         } else if (!start_worker_locked(pool)) {
             return;
         }
@@ -127,6 +127,17 @@ static void offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(loc
     }
     update_fd_locked(pool);
     if (pool->takers > 0) {
+        pool->owed++;
+    }
+}
+
+/* Signals come after the lock: who wakes would only go to sleep again for it. */
+static void unlock_and_wake(struct rq_pool *pool)
+{
+    int32_t owed = pool->owed;
+    pool->owed = 0;
+    rq_mutex_unlock(&pool->lock);
+    for (; owed > 0; owed--) {
         rq_cond_signal(&pool->work);
     }
 }
@@ -140,7 +151,7 @@ bool rq_pool_submit(struct rq_pool *pool, struct rq_pulled *pulled)
         rq_list_add_tail(&pool->ready, &pulled->run.node);
         offer_locked(pool, pulled->count);
     }
-    rq_mutex_unlock(&pool->lock);
+    unlock_and_wake(pool);
     if (stopped) {
         rq_pulled_release(pulled);
     }
@@ -158,7 +169,7 @@ rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, 
     rq_mutex_lock(&pool->lock);
     rq_list_add_tail(&pool->again, &again->node);
     offer_locked(pool, 1);
-    rq_mutex_unlock(&pool->lock);
+    unlock_and_wake(pool);
     return RMQ_OK;
 }
 
@@ -225,7 +236,7 @@ bool rq_pool_guard(struct rq_pool *pool)
         wake_locked(pool, backlog - pool->waking - pool->arriving); /* those come for some of it */
     }
     bool again = backlog > 0 && awake_locked(pool) < pool->options.threads;
-    rq_mutex_unlock(&pool->lock);
+    unlock_and_wake(pool);
     return again;
 }
 

@@ -78,6 +78,7 @@ struct rq_pool {
     int32_t started;        /* workers with a thread */
     int32_t idle;           /* of these, asleep */
     int32_t waking;         /* of these, told to wake */
+    int32_t owed;           /* signals that whoever holds lock gives when it has let go of it */
     int32_t arriving;       /* started, but not at work yet */
     int32_t takers;         /* asleep in take */
     int32_t in_hands;       /* workers at a run, and batches */
