@@ -60,6 +60,24 @@ RMQ_API rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group
                                              const char *broker_name, int32_t queue_id,
                                              int64_t timeout_ms, int64_t *offset, rmq_error **err);
 
+/* Offset behind the last message of a queue, that of its first message, and the first offset whose message was stored at timestamp_ms or later.
+ * earliest_store_time: of the queue's first message, ms since 1970, -1 when it is empty. Counterparts: maxOffset, minOffset, searchOffset,
+ * earliestMsgStoreTime. Errors: RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_BROKER, RMQ_ERR_BROKER, RMQ_ERR_TIMEOUT. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_max_offset(rmq_admin *admin, const char *topic,
+                                        const char *broker_name, int32_t queue_id,
+                                        int64_t timeout_ms, int64_t *offset, rmq_error **err);
+RMQ_API rmq_status rmq_admin_min_offset(rmq_admin *admin, const char *topic,
+                                        const char *broker_name, int32_t queue_id,
+                                        int64_t timeout_ms, int64_t *offset, rmq_error **err);
+RMQ_API rmq_status rmq_admin_search_offset(rmq_admin *admin, const char *topic,
+                                           const char *broker_name, int32_t queue_id,
+                                           int64_t timestamp_ms, int64_t timeout_ms,
+                                           int64_t *offset, rmq_error **err);
+RMQ_API rmq_status rmq_admin_earliest_store_time(rmq_admin *admin, const char *topic,
+                                                 const char *broker_name, int32_t queue_id,
+                                                 int64_t timeout_ms, int64_t *time_ms,
+                                                 rmq_error **err);
+
 /* Client ids of a group's members, one a line. Freed with rmq_string_free. Since 0.1.0. */
 RMQ_API rmq_status rmq_admin_group_members(rmq_admin *admin, const char *group, const char *topic,
                                            int64_t timeout_ms, char **out, rmq_error **err);
@@ -68,6 +86,23 @@ RMQ_API rmq_status rmq_admin_group_members(rmq_admin *admin, const char *group, 
 RMQ_API rmq_status rmq_admin_view_message(rmq_admin *admin, const char *offset_msg_id,
                                           int64_t timeout_ms, const rmq_message_view **out,
                                           rmq_error **err);
+
+/* Messages of a topic that carry a key, stored between begin_ms and end_ms (ms since 1970; end_ms 0 = no end), at most max of each broker that has
+ * the topic; sorted by broker as the route has them. *out holds *count views and is freed, views and all, by rmq_admin_messages_free. A broker that
+ * fails does not hide what the others found; RMQ_ERR_NOT_FOUND means that all answered and none had one. Counterpart: queryMessage. Errors:
+ * RMQ_ERR_NO_ROUTE, RMQ_ERR_NOT_FOUND, RMQ_ERR_BROKER, RMQ_ERR_TIMEOUT, RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_query_message(rmq_admin *admin, const char *topic, const char *key,
+                                           int32_t max, int64_t begin_ms, int64_t end_ms,
+                                           int64_t timeout_ms, const rmq_message_view ***out,
+                                           size_t *count, rmq_error **err);
+
+/* The same for the unique id that a send returned (rmq_send_result_msg_id). More than one when the message was stored more than once. Counterpart:
+ * queryMessageByUniqKey. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_query_unique_id(rmq_admin *admin, const char *topic,
+                                             const char *unique_id, int64_t timeout_ms,
+                                             const rmq_message_view ***out, size_t *count,
+                                             rmq_error **err);
+RMQ_API void rmq_admin_messages_free(const rmq_message_view **list, size_t count);
 
 RMQ_END_DECLS
 

@@ -156,6 +156,115 @@ rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const 
     return st;
 }
 
+/* ---- offsets of queues ---- */
+
+struct place {
+    const char *topic;
+    const char *broker_name;
+    int32_t queue_id;
+};
+
+/* One question about a queue to its broker; answer is decoded by its table. */
+static rmq_status ask_queue(rmq_admin *admin, const struct place *place,
+                            struct rq_admin_question *ask, const struct rq_fields *answer_table,
+                            void *answer, int64_t timeout_ms, rmq_error **err)
+{
+    int64_t deadline;
+    bool complete = place->topic && place->broker_name && answer;
+    rmq_status st =
+        rq_admin_begin(admin, complete, "topic, broker name, out", timeout_ms, &deadline, err);
+    char *addr = NULL;
+    if (st == RMQ_OK) {
+        st = rq_admin_broker_addr(admin, place->topic, place->broker_name, deadline, &addr, err);
+    }
+    if (st != RMQ_OK) {
+        return st;
+    }
+    char what[2 * RQ_NAME_MAX];
+    (void)snprintf(what, sizeof what, "%s of queue %d of topic %s at %s", ask->what,
+                   (int)place->queue_id, place->topic, place->broker_name);
+    ask->what = what;
+    struct rq_reply reply;
+    st = rq_admin_ask(admin, addr, ask, deadline, &reply, err);
+    rq_free(addr);
+    if (st == RMQ_OK) {
+        st = rq_fields_decode(answer_table, &reply.header, answer, err);
+        rq_reply_free(&reply);
+    }
+    return st;
+}
+
+static rmq_status ask_end(rmq_admin *admin, int code, const char *what, const struct place *place,
+                          int64_t timeout_ms, int64_t *offset, rmq_error **err)
+{
+    struct rq_hdr_queue fields = {.topic = rq_slice_str(place->topic ? place->topic : ""),
+                                  .queue_id = place->queue_id};
+    struct rq_admin_question ask = {
+        .code = code, .table = &rq_tab_queue, .fields = &fields, .what = what};
+    struct rq_hdr_offset_response answer;
+    rmq_status st = ask_queue(admin, place, &ask, &rq_tab_offset_response, offset ? &answer : NULL,
+                              timeout_ms, err);
+    if (st == RMQ_OK) {
+        *offset = answer.offset;
+    }
+    return st;
+}
+
+rmq_status rmq_admin_max_offset(rmq_admin *admin, const char *topic, const char *broker_name,
+                                int32_t queue_id, int64_t timeout_ms, int64_t *offset,
+                                rmq_error **err)
+{
+    const struct place place = {topic, broker_name, queue_id};
+    return ask_end(admin, RQ_REQ_GET_MAX_OFFSET, "end", &place, timeout_ms, offset, err);
+}
+
+rmq_status rmq_admin_min_offset(rmq_admin *admin, const char *topic, const char *broker_name,
+                                int32_t queue_id, int64_t timeout_ms, int64_t *offset,
+                                rmq_error **err)
+{
+    const struct place place = {topic, broker_name, queue_id};
+    return ask_end(admin, RQ_REQ_GET_MIN_OFFSET, "begin", &place, timeout_ms, offset, err);
+}
+
+rmq_status rmq_admin_search_offset(rmq_admin *admin, const char *topic, const char *broker_name,
+                                   int32_t queue_id, int64_t timestamp_ms, int64_t timeout_ms,
+                                   int64_t *offset, rmq_error **err)
+{
+    const struct place place = {topic, broker_name, queue_id};
+    struct rq_hdr_search_offset fields = {
+        .topic = rq_slice_str(topic ? topic : ""), .queue_id = queue_id, .timestamp = timestamp_ms};
+    struct rq_admin_question ask = {.code = RQ_REQ_SEARCH_OFFSET_BY_TIMESTAMP,
+                                    .table = &rq_tab_search_offset,
+                                    .fields = &fields,
+                                    .what = "offset by time"};
+    struct rq_hdr_offset_response answer;
+    rmq_status st = ask_queue(admin, &place, &ask, &rq_tab_offset_response, offset ? &answer : NULL,
+                              timeout_ms, err);
+    if (st == RMQ_OK) {
+        *offset = answer.offset;
+    }
+    return st;
+}
+
+rmq_status rmq_admin_earliest_store_time(rmq_admin *admin, const char *topic,
+                                         const char *broker_name, int32_t queue_id,
+                                         int64_t timeout_ms, int64_t *time_ms, rmq_error **err)
+{
+    const struct place place = {topic, broker_name, queue_id};
+    struct rq_hdr_queue fields = {.topic = rq_slice_str(topic ? topic : ""), .queue_id = queue_id};
+    struct rq_admin_question ask = {.code = RQ_REQ_GET_EARLIEST_MSG_STORETIME,
+                                    .table = &rq_tab_queue,
+                                    .fields = &fields,
+                                    .what = "first store time"};
+    struct rq_hdr_timestamp_response answer;
+    rmq_status st = ask_queue(admin, &place, &ask, &rq_tab_timestamp_response,
+                              time_ms ? &answer : NULL, timeout_ms, err);
+    if (st == RMQ_OK) {
+        *time_ms = answer.timestamp;
+    }
+    return st;
+}
+
 /* ---- groups ---- */
 
 static rmq_status ask_members(rmq_admin *admin, const char *addr, const char *group,

@@ -17,7 +17,7 @@ static const struct tool_command commands[] = {
     {"topic", "creates, lists and describes topics", tool_topic},
     {"cluster", "lists brokers", tool_cluster},
     {"group", "shows the members and offsets of a consumer group", tool_group},
-    {"message", "shows the message of an offset id", tool_message},
+    {"message", "shows messages by id or key", tool_message},
     {"broker", "runs a broker, and a name server beside it", tool_broker},
     {"namesrv", "runs a name server", tool_namesrv},
     {"bench", "measures sending and receiving", tool_bench},

@@ -197,6 +197,113 @@ static void an_offset_that_is_not_stored_is_not_zero(void)
     tl_cluster_stop(&cluster);
 }
 
+struct key_wait {
+    rmq_admin *admin;
+    const char *topic;
+    const char *key;
+    size_t wanted;
+};
+
+/* A broker makes its index behind the answer to the send. */
+static bool has_index(void *arg)
+{
+    struct key_wait *wait = arg;
+    const rmq_message_view **list = NULL;
+    size_t count = 0;
+    if (rmq_admin_query_message(wait->admin, wait->topic, wait->key, 32, 0, 0, 0, &list, &count, NULL) != RMQ_OK) {
+        return false;
+    }
+    rmq_admin_messages_free(list, count);
+    return count == wait->wanted;
+}
+
+static void messages_are_found_by_key_and_by_unique_id(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    rmq_send_result *result = NULL;
+    const rmq_message_view **list = NULL;
+    size_t count = 0;
+    tl_cluster_start(&cluster, 2);
+    rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(rmq_admin_create(cluster.namesrv, &admin, &err));
+    char id[64];
+    for (int i = 0; i < 6; i++) {
+        rmq_message *message = NULL;
+        char key[32];
+        snprintf(key, sizeof key, "order-%d", i % 3);
+        TL_OK(rmq_message_create(cluster.topic, &message, &err));
+        TL_EQUAL(rmq_message_add_key(message, "first"), RMQ_OK);
+        TL_EQUAL(rmq_message_add_key(message, key), RMQ_OK);
+        TL_EQUAL(rmq_message_copy_body(message, key, strlen(key)), RMQ_OK);
+        TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+        snprintf(id, sizeof id, "%s", rmq_send_result_msg_id(result));
+        rmq_send_result_destroy(result);
+        rmq_message_destroy(message);
+    }
+    TL_CHECK(tl_wait(has_index, &(struct key_wait){admin, cluster.topic, "first", 6}, 20000));
+    TL_OK(rmq_admin_query_message(admin, cluster.topic, "order-1", 32, 0, 0, 0, &list, &count, &err));
+    TL_EQUAL(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = 0;
+        TL_CHECK(memcmp(rmq_message_view_body(list[i], &size), "order-1", 7) == 0);
+        TL_EQUAL(size, 7);
+        TL_CHECK(strcmp(rmq_message_view_keys(list[i]), "first order-1") == 0);
+    }
+    rmq_admin_messages_free(list, count);
+    TL_OK(rmq_admin_query_message(admin, cluster.topic, "first", 32, 0, 0, 0, &list, &count, &err));
+    TL_EQUAL(count, 6);
+    rmq_admin_messages_free(list, count);
+    TL_OK(rmq_admin_query_unique_id(admin, cluster.topic, id, 0, &list, &count, &err));
+    TL_EQUAL(count, 1);
+    TL_CHECK(strcmp(rmq_message_view_id(list[0]), id) == 0);
+    rmq_admin_messages_free(list, count);
+    TL_EQUAL(rmq_admin_query_message(admin, cluster.topic, "order-9", 32, 0, 0, 0, &list, &count, &err),
+             RMQ_ERR_NOT_FOUND);
+    TL_CHECK(strstr(rmq_error_message(err), "order-9") != NULL);
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_EQUAL(rmq_admin_query_message(admin, cluster.topic, "first", 32, 0, 1000, 0, &list, &count, NULL),
+             RMQ_ERR_NOT_FOUND);
+    rmq_admin_destroy(admin);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void the_ends_of_a_queue_can_be_asked_for(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    rmq_queue_status *queues = NULL;
+    size_t count = 0;
+    int64_t offset = -1;
+    int64_t stored = -1;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(rmq_admin_create(cluster.namesrv, &admin, &err));
+    tl_send(&cluster, producer, "m", 0, 5);
+    TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &queues, &count, &err));
+    const char *broker = queues[0].broker_name;
+    TL_OK(rmq_admin_max_offset(admin, cluster.topic, broker, 0, 0, &offset, &err));
+    TL_EQUAL(offset, 5);
+    TL_OK(rmq_admin_min_offset(admin, cluster.topic, broker, 0, 0, &offset, &err));
+    TL_EQUAL(offset, 0);
+    TL_OK(rmq_admin_earliest_store_time(admin, cluster.topic, broker, 0, 0, &stored, &err));
+    TL_CHECK(stored > 1600000000000);
+    TL_OK(rmq_admin_search_offset(admin, cluster.topic, broker, 0, stored, 0, &offset, &err));
+    TL_EQUAL(offset, 0);
+    TL_OK(rmq_admin_search_offset(admin, cluster.topic, broker, 0, stored + 86400000, 0, &offset, &err));
+    TL_CHECK(offset >= 4); /* the last, or behind it, as the broker's version has it */
+    TL_EQUAL(rmq_admin_max_offset(admin, cluster.topic, "nobody", 0, 0, &offset, NULL), RMQ_ERR_NO_BROKER);
+    TL_EQUAL(rmq_admin_max_offset(admin, cluster.topic, NULL, 0, 0, &offset, NULL), RMQ_ERR_INVALID);
+    rmq_admin_queue_status_free(queues, count);
+    rmq_admin_destroy(admin);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -206,6 +313,8 @@ int main(int argc, char **argv)
         TL_CASE(the_cluster_shows_its_brokers),
         TL_CASE(a_message_is_found_by_its_offset_id),
         TL_CASE(an_offset_that_is_not_stored_is_not_zero),
+        TL_CASE(messages_are_found_by_key_and_by_unique_id),
+        TL_CASE(the_ends_of_a_queue_can_be_asked_for),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
