@@ -4,11 +4,13 @@
  * ConsumerManageProcessor, DefaultConsumerIdsChangeListener. */
 #include "broker/client_manage.h"
 
+#include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "broker/auto_topic.h"
 #include "broker/broker.h"
+#include "broker/sql.h"
 #include "wire/names.h"
 
 /* One-way 40 to one member. */
@@ -150,6 +152,22 @@ void rq_process_consumer_list(const struct rq_request *request)
                    "no consumer for this group, %.*s", RQ_TEXT(header.consumer_group));
 }
 
+static void check_expression(const struct rq_request *request, const char *type, const char *text)
+{
+    struct rq_sql *sql = NULL;
+    rmq_error *err = NULL;
+    rmq_status st = RMQ_OK;
+    if (strcmp(type, RQ_EXPRESSION_SQL92) != 0) {
+        st = rq_error_set(&err, RMQ_ERR_INVALID, "there is no filter of type %s", type);
+    } else {
+        st = rq_sql_compile(rq_slice_str(text), &sql, &err);
+    }
+    rq_sql_destroy(sql);
+    rq_request_answer(request, st ? RQ_RESP_SUBSCRIPTION_PARSE_FAILED : RQ_RESP_SUCCESS,
+                      st ? rmq_error_message(err) : NULL);
+    rmq_error_destroy(err);
+}
+
 void rq_process_check_client(const struct rq_request *request)
 {
     cJSON *json = NULL;
@@ -163,9 +181,11 @@ void rq_process_check_client(const struct rq_request *request)
     const char *type = rq_json_str(sub, "expressionType", RQ_EXPRESSION_TAG);
     if (rq_slice_eq_str(rq_slice_str(type), RQ_EXPRESSION_TAG)) {
         rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
-    } else {
+    } else if (!request->broker->settings.broker.enable_property_filter) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
                        "The broker does not support consumer to filter message by %s", type);
+    } else {
+        check_expression(request, type, rq_json_str(sub, "subString", ""));
     }
     rq_json_free(json);
 }

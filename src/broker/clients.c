@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/clients_priv.h"
+#include "broker/filter.h"
+#include "broker/sql.h"
 
 static void free_member(struct rq_member *member)
 {
@@ -28,6 +30,7 @@ void rq_shared_subscription_release(struct rq_shared_subscription *shared)
 {
     if (shared && atomic_fetch_sub_explicit(&shared->refs, 1, memory_order_acq_rel) == 1) {
         rq_subscription_destroy(shared->sub);
+        rq_sql_destroy(shared->sql);
         rq_free(shared);
     }
 }
@@ -131,7 +134,7 @@ static rmq_status put_sub(struct rq_consumer_group *group, struct rq_subscriptio
         rq_subscription_destroy(sub);
         return RMQ_OK;
     }
-    struct rq_shared_subscription *shared = rq_calloc(1, sizeof *shared);
+    struct rq_shared_subscription *shared = rq_shared_subscription_create(sub, NULL);
     if (shared && !place) {
         struct rq_shared_subscription **subs =
             rq_realloc(group->subs, (group->sub_count + 1) * sizeof *subs);
@@ -143,12 +146,9 @@ static rmq_status put_sub(struct rq_consumer_group *group, struct rq_subscriptio
         }
     }
     if (!shared || !place) {
-        rq_free(shared);
-        rq_subscription_destroy(sub);
+        rq_shared_subscription_release(shared);
         return RMQ_ERR_NOMEM;
     }
-    atomic_init(&shared->refs, 1);
-    shared->sub = sub;
     rq_shared_subscription_release(*place);
     *place = shared;
     return RMQ_OK;

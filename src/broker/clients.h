@@ -20,10 +20,13 @@
 #include "wire/bodies.h"
 #include "wire/heartbeat.h"
 
-/* A subscription that readers may hold while the group replaces it. */
+struct rq_sql;
+
+/* A subscription that readers may hold while the group replaces it; made by filter.h. */
 struct rq_shared_subscription {
     _Atomic uint32_t refs; /* atomic: as any count */
     struct rq_subscription *sub;
+    struct rq_sql *sql; /* of an SQL92 subscription; NULL when its expression is wrong */
 };
 
 void rq_shared_subscription_release(struct rq_shared_subscription *shared); /* NULL is accepted */

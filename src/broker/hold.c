@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "broker/broker.h"
+#include "broker/filter.h"
 
 #define KEY_MAX    512
 #define PARKED_MAX 200000 /* more are answered at once: a bound on memory, far beyond what consumers need */
@@ -24,7 +25,10 @@ struct parked {
     struct rq_list of_queue; /* or of a list of woken ones */
     struct rq_list of_session;
     struct rq_list of_time;
-    struct rq_conn *conn; /* a reference */
+    struct rq_session *session; /* until dropped */
+    bool busy;                  /* somebody looks whether it can be answered: only in the session's list; guarded by the lock */
+    bool dropped;               /* meanwhile the connection has closed; guarded by the lock */
+    struct rq_conn *conn;       /* a reference */
     struct rq_reply_to to;
     struct rq_pull pull; /* texts behind the struct; sub is a reference */
     int64_t deadline_ms;
@@ -73,6 +77,15 @@ static void detach_locked(struct rq_hold *hold, struct parked *parked)
     atomic_fetch_sub_explicit(&hold->count, 1, memory_order_relaxed);
 }
 
+/* Out of the lists by which it is found, but not the session's, whose end it has to learn. */
+static void detach_busy_locked(struct rq_hold *hold, struct parked *parked)
+{
+    rq_list_remove(&parked->of_queue);
+    rq_list_remove(&parked->of_time);
+    parked->busy = true;
+    atomic_fetch_sub_explicit(&hold->count, 1, memory_order_relaxed);
+}
+
 static struct parked *make_parked(struct rq_session *session, const struct rq_reply_to *to,
                                   const struct rq_pull *pull, int64_t timeout_ms)
 {
@@ -82,6 +95,9 @@ static struct parked *make_parked(struct rq_session *session, const struct rq_re
     }
     memcpy(parked->text, pull->topic.p, pull->topic.n);
     memcpy(parked->text + pull->topic.n, pull->group.p, pull->group.n);
+    parked->session = session;
+    parked->busy = false;
+    parked->dropped = false;
     parked->conn = rq_conn_retain(session->conn);
     parked->to = *to;
     parked->pull = *pull;
@@ -121,7 +137,7 @@ static void insert_by_time(struct rq_hold *hold, struct parked *parked)
     rq_list_add_head(at, &parked->of_time);
 }
 
-static bool put_locked(struct rq_hold *hold, struct rq_session *session, struct parked *parked)
+static bool put_locked(struct rq_hold *hold, struct parked *parked)
 {
     bool full = atomic_load_explicit(&hold->count, memory_order_relaxed) >= PARKED_MAX;
     struct hold_queue *queue = hold->closed || full ? NULL : queue_locked(hold, &parked->pull);
@@ -129,7 +145,10 @@ static bool put_locked(struct rq_hold *hold, struct rq_session *session, struct 
         return false;
     }
     rq_list_add_tail(&queue->parked, &parked->of_queue);
-    rq_list_add_tail(&session->parked, &parked->of_session);
+    if (!parked->busy) {
+        rq_list_add_tail(&parked->session->parked, &parked->of_session);
+    }
+    parked->busy = false;
     insert_by_time(hold, parked);
     atomic_fetch_add_explicit(&hold->count, 1, memory_order_acq_rel);
     if (parked->deadline_ms < hold->armed_ms && !hold->posted) {
@@ -145,8 +164,82 @@ static void answer_all(struct rq_hold *hold, struct rq_list *woken)
     struct rq_list *node;
     while ((node = rq_list_pop(woken))) {
         struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
-        (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull, false);
+        (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull, RQ_PULL_ANSWERS);
         free_parked(parked);
+    }
+}
+
+/* ---- those whose messages must be looked at: they are answered only when one matches ---- */
+
+/* A busy one is done with. */
+static void finish(struct rq_hold *hold, struct parked *parked)
+{
+    rq_mutex_lock(&hold->lock);
+    if (!parked->dropped) {
+        rq_list_remove(&parked->of_session);
+    }
+    rq_mutex_unlock(&hold->lock);
+    free_parked(parked);
+}
+
+/* Back to where it waited. False: it is still busy. */
+static bool put_back(struct rq_hold *hold, struct parked *parked)
+{
+    rq_mutex_lock(&hold->lock);
+    bool put = !parked->dropped && put_locked(hold, parked);
+    rq_mutex_unlock(&hold->lock);
+    return put;
+}
+
+/* Takes one that was put back, if it is there: it may be gone, so only its address is looked at. */
+static bool take_again(struct rq_hold *hold, struct rq_slice key, struct parked *wanted)
+{
+    bool found = false;
+    rq_mutex_lock(&hold->lock);
+    struct hold_queue *queue = rq_map_get(&hold->queues, key);
+    if (queue) {
+        RQ_LIST_FOREACH_SAFE(node, next, &queue->parked)
+        {
+            found = found || RQ_CONTAINER_OF(node, struct parked, of_queue) == wanted;
+        }
+    }
+    if (found) {
+        detach_busy_locked(hold, wanted);
+    }
+    rq_mutex_unlock(&hold->lock);
+    return found;
+}
+
+/* Answers, or puts it back; as when parking, an arrival in between is looked for afterwards. */
+static void look_at(struct rq_hold *hold, struct parked *parked)
+{
+    char text[KEY_MAX];
+    struct rq_slice key = key_of(parked->pull.topic, parked->pull.queue_id, text);
+    struct rq_slice topic = rq_slice(key.p + 4, key.n - 4);
+    int32_t queue_id = parked->pull.queue_id;
+    do {
+        if (rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull, RQ_PULL_MAY_STAY)) {
+            finish(hold, parked);
+            return;
+        }
+        int64_t offset = parked->pull.offset;
+        if (!put_back(hold, parked)) {
+            (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull,
+                                 RQ_PULL_ANSWERS);
+            finish(hold, parked);
+            return;
+        }
+        if (rq_store_max_offset(hold->broker->store, topic, queue_id) <= offset) {
+            return;
+        }
+    } while (take_again(hold, key, parked));
+}
+
+static void look_at_all(struct rq_hold *hold, struct rq_list *busy)
+{
+    struct rq_list *node;
+    while ((node = rq_list_pop(busy))) {
+        look_at(hold, RQ_CONTAINER_OF(node, struct parked, of_queue));
     }
 }
 
@@ -170,7 +263,9 @@ static void wake(struct rq_hold *hold, const struct rq_store_arrival *arrival)
 {
     char text[KEY_MAX];
     struct rq_list woken;
+    struct rq_list busy;
     rq_list_init(&woken);
+    rq_list_init(&busy);
     struct rq_slice key = key_of(arrival->topic, arrival->queue_id, text);
     rq_mutex_lock(&hold->lock);
     struct hold_queue *queue = rq_map_get(&hold->queues, key);
@@ -178,7 +273,13 @@ static void wake(struct rq_hold *hold, const struct rq_store_arrival *arrival)
         RQ_LIST_FOREACH_SAFE(node, next, &queue->parked)
         {
             struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
-            if (may_match(parked, arrival)) {
+            if (!may_match(parked, arrival)) {
+                continue;
+            }
+            if (rq_filter_reads_messages(parked->pull.sub)) {
+                detach_busy_locked(hold, parked);
+                rq_list_add_tail(&busy, &parked->of_queue);
+            } else {
                 detach_locked(hold, parked);
                 rq_list_add_tail(&woken, &parked->of_queue);
             }
@@ -186,6 +287,7 @@ static void wake(struct rq_hold *hold, const struct rq_store_arrival *arrival)
     }
     rq_mutex_unlock(&hold->lock);
     answer_all(hold, &woken);
+    look_at_all(hold, &busy);
 }
 
 void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arrival)
@@ -205,7 +307,7 @@ rmq_status rq_hold_park(struct rq_hold *hold, struct rq_session *session,
         return RMQ_ERR_NOMEM;
     }
     rq_mutex_lock(&hold->lock);
-    bool put = put_locked(hold, session, parked);
+    bool put = put_locked(hold, parked);
     bool closed = hold->closed;
     rq_mutex_unlock(&hold->lock);
     if (!put) {
@@ -231,8 +333,13 @@ void rq_hold_drop(struct rq_hold *hold, struct rq_session *session)
     RQ_LIST_FOREACH_SAFE(node, next, &session->parked)
     {
         struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_session);
-        detach_locked(hold, parked);
-        rq_list_add_tail(&dropped, &parked->of_queue);
+        if (parked->busy) {
+            rq_list_remove(&parked->of_session);
+            parked->dropped = true;
+        } else {
+            detach_locked(hold, parked);
+            rq_list_add_tail(&dropped, &parked->of_queue);
+        }
     }
     rq_mutex_unlock(&hold->lock);
     struct rq_list *node;

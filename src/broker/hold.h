@@ -67,8 +67,14 @@ void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arriva
 /* The connection has closed: what it parked is forgotten. Loop thread of the session. */
 void rq_hold_drop(struct rq_hold *hold, struct rq_session *session);
 
-/* Reads the store and answers (pull.c). may_park: false is returned, and nothing answered, when there is nothing now but may be later. Any thread. */
+enum rq_pull_wait {
+    RQ_PULL_ANSWERS,  /* in any case */
+    RQ_PULL_MAY_PARK, /* nothing there: it is parked */
+    RQ_PULL_MAY_STAY  /* as before, and what came does not match: it goes on waiting behind that */
+};
+
+/* Reads the store and answers (pull.c). False: nothing was answered, it is to wait for messages from pull->offset on. Any thread. */
 bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struct rq_reply_to *to,
-                    const struct rq_pull *pull, bool may_park);
+                    struct rq_pull *pull, enum rq_pull_wait wait);
 
 #endif

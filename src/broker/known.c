@@ -130,7 +130,6 @@ static const struct rq_option rows[] = {
     KNOWN("enablePopLog"),
     KNOWN("enablePopMessageThreshold"),
     KNOWN("enablePopMetrics"),
-    KNOWN("enablePropertyFilter"),
     KNOWN("enableRegisterProducer"),
     KNOWN("enableRemoteEscape"),
     KNOWN("enableRemotingMetrics"),

@@ -86,6 +86,8 @@ static const struct rq_option rows[] = {
          "Park a pull without messages for as long as its client asks."),
     I64("shortPollingTimeMills", short_polling_time_mills, "1000", 1, INT64_MAX,
         "How long a pull is parked without long polling."),
+    FLAG("enablePropertyFilter", enable_property_filter, "false",
+         "Serve subscriptions that filter by an SQL92 expression over properties."),
     FLAG("notifyConsumerIdsChangedEnable", notify_consumer_ids_changed_enable, "true",
          "Tell the members of a group at once when one joins or leaves."),
     I32("flushConsumerOffsetInterval", flush_consumer_offset_interval, "5000", 100, INT32_MAX,

@@ -59,6 +59,7 @@ struct rq_broker_options {
     bool lite_pull_message_enable;
     bool long_polling_enable;
     int64_t short_polling_time_mills;
+    bool enable_property_filter;
     bool notify_consumer_ids_changed_enable;
     int32_t flush_consumer_offset_interval;
     const char *config_black_list;

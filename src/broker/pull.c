@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/filter.h"
 #include "wire/names.h"
 
 enum { FORBIDDEN_BROKER = 1, FORBIDDEN_GROUP = 2, FORBIDDEN_TOPIC = 3, FORBIDDEN_BROADCAST = 4 };
@@ -99,27 +100,34 @@ static bool answer_reset(struct rmq_broker *broker, struct rq_conn *conn,
     return true;
 }
 
-bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struct rq_reply_to *to,
-                    const struct rq_pull *pull, bool may_park)
+static bool is_to_wait(const struct rq_store_result *result, int32_t code, enum rq_pull_wait wait)
 {
-    struct rq_store_filter filter = {0};
+    if (code == RQ_RESP_PULL_NOT_FOUND) {
+        return wait != RQ_PULL_ANSWERS;
+    }
+    return wait == RQ_PULL_MAY_STAY && result->status == RQ_GET_NO_MATCHED_MESSAGE;
+}
+
+bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struct rq_reply_to *to,
+                    struct rq_pull *pull, enum rq_pull_wait wait)
+{
+    struct rq_store_filter filter;
     struct rq_store_result result;
     if (to->oneway || answer_reset(broker, conn, to, pull)) {
         return true;
     }
-    if (pull->sub) {
-        filter.codes = pull->sub->sub->codes;
-        filter.count = pull->sub->sub->code_count;
-    }
+    rq_filter_of(pull->sub, &filter);
     rq_store_get(broker->store, pull->topic, pull->queue_id, pull->offset, pull->max_msgs, 0, &filter,
                  &result);
     int32_t code = code_of(result.status, pull->offset);
-    bool parks = may_park && code == RQ_RESP_PULL_NOT_FOUND;
-    if (!parks) {
+    bool waits = is_to_wait(&result, code, wait);
+    if (!waits) {
         send_answer(conn, to, code, pull, rq_get_status_name(result.status), &result);
+    } else if (result.status == RQ_GET_NO_MATCHED_MESSAGE) {
+        pull->offset = result.next_begin_offset;
     }
     rq_store_result_release(&result);
-    return !parks;
+    return !waits;
 }
 
 static void RMQ_PRINTF(3, 4)
@@ -184,35 +192,45 @@ static bool check_access(const struct rq_request *request, const struct rq_hdr_p
     return true;
 }
 
+static bool is_tag_type(struct rq_slice type)
+{
+    return type.n == 0 || rq_slice_eq_str(type, RQ_EXPRESSION_TAG);
+}
+
+static struct rq_shared_subscription *make_sub(const struct rq_hdr_pull *header, rmq_error **err)
+{
+    char *topic = rq_slice_dup(header->topic);
+    char *expression = rq_slice_dup(header->subscription);
+    char *type = is_tag_type(header->expression_type) ? NULL : rq_slice_dup(header->expression_type);
+    struct rq_subscription *sub = NULL;
+    if (topic && expression && (type || is_tag_type(header->expression_type))) {
+        (void)rq_subscription_create(topic, expression, type, header->sub_version, &sub, err);
+    }
+    rq_free(topic);
+    rq_free(expression);
+    rq_free(type);
+    return sub ? rq_shared_subscription_create(sub, err) : NULL;
+}
+
 /* The expression that came with the request. Nothing to hold for "*". */
 static bool sub_of_request(const struct rq_request *request, const struct rq_hdr_pull *header,
                            struct rq_shared_subscription **out)
 {
     struct rq_slice text = header->subscription;
     *out = NULL;
-    if (text.n == 0 || rq_slice_eq_str(text, RQ_SUBSCRIBE_ALL)) {
+    if (is_tag_type(header->expression_type) &&
+        (text.n == 0 || rq_slice_eq_str(text, RQ_SUBSCRIBE_ALL))) {
         return true;
     }
-    char *topic = rq_slice_dup(header->topic);
-    char *expression = rq_slice_dup(text);
-    struct rq_shared_subscription *shared = rq_calloc(1, sizeof *shared);
     rmq_error *err = NULL;
-    rmq_status st = topic && expression && shared
-                        ? rq_subscription_create(topic, expression, NULL, header->sub_version,
-                                                 &shared->sub, &err)
-                        : RMQ_ERR_NOMEM;
-    rq_free(topic);
-    rq_free(expression);
-    if (st) {
+    *out = make_sub(header, &err);
+    if (!*out || (rq_filter_reads_messages(*out) && !(*out)->sql)) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_SUBSCRIPTION_PARSE_FAILED,
                        "parse the consumer's subscription failed: %s",
-                       err ? rmq_error_message(err) : rmq_status_text(st));
+                       err ? rmq_error_message(err) : "out of memory, or no such type");
         rmq_error_destroy(err);
-        rq_free(shared);
         return false;
     }
-    atomic_init(&shared->refs, 1);
-    *out = shared;
     return true;
 }
 
@@ -241,6 +259,11 @@ static bool sub_of_group(const struct rq_request *request, const struct rq_hdr_p
                           "the consumer's subscription not latest");
         return false;
     }
+    if (rq_filter_reads_messages(*out) && !(*out)->sql) {
+        rq_request_answer(request, RQ_RESP_FILTER_DATA_NOT_EXIST,
+                          "The broker's consumer filter data is not exist!Your expression may be wrong!");
+        return false;
+    }
     return true;
 }
 
@@ -249,30 +272,27 @@ static bool find_sub(const struct rq_request *request, const struct rq_hdr_pull 
 {
     bool in_request = (header->sys_flag & RQ_PULL_SUBSCRIPTION) != 0;
     *out = NULL;
-    if (!in_request && !sub_of_group(request, header, group, out)) {
+    if (in_request ? !sub_of_request(request, header, out) : !sub_of_group(request, header, group, out)) {
         return false;
     }
-    bool by_tag = *out ? rq_subscription_is_tag((*out)->sub)
-                       : !header->expression_type.n ||
-                             rq_slice_eq_str(header->expression_type, RQ_EXPRESSION_TAG);
-    if (!by_tag) {
+    if (rq_filter_reads_messages(*out) && !request->broker->settings.broker.enable_property_filter) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
-                       "The broker does not support consumer to filter message by %.*s",
-                       RQ_TEXT(header->expression_type));
+                       "The broker does not support consumer to filter message by %s",
+                       (*out)->sub->expression_type);
         return false;
     }
-    return !in_request || sub_of_request(request, header, out);
+    return true;
 }
 
 static void park(const struct rq_request *request, const struct rq_hdr_pull *header,
-                 const struct rq_pull *pull)
+                 struct rq_pull *pull)
 {
     struct rmq_broker *broker = request->broker;
     int64_t timeout_ms = broker->settings.broker.long_polling_enable
                              ? header->suspend_timeout_ms
                              : broker->settings.broker.short_polling_time_mills;
     if (rq_hold_park(&broker->hold, request->session, &request->to, pull, timeout_ms)) {
-        (void)rq_pull_answer(broker, request->conn, &request->to, pull, false);
+        (void)rq_pull_answer(broker, request->conn, &request->to, pull, RQ_PULL_ANSWERS);
     }
 }
 
@@ -300,7 +320,8 @@ void rq_process_pull(const struct rq_request *request)
                                 header.commit_offset, NULL);
     }
     bool may_park = (header.sys_flag & RQ_PULL_SUSPEND) != 0;
-    if (!rq_pull_answer(broker, request->conn, &request->to, &pull, may_park)) {
+    if (!rq_pull_answer(broker, request->conn, &request->to, &pull,
+                        may_park ? RQ_PULL_MAY_PARK : RQ_PULL_ANSWERS)) {
         park(request, &header, &pull);
     }
     rq_shared_subscription_release(pull.sub);

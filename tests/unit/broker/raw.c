@@ -208,7 +208,8 @@ int32_t raw_pull(struct raw *raw, const char *group, const char *topic, int32_t 
                                  .max_msg_nums = 32,
                                  .sys_flag = expression ? RQ_PULL_SUBSCRIPTION : 0,
                                  .suspend_timeout_ms = suspend_ms,
-                                 .subscription = rq_slice_str(expression)};
+                                 .subscription = rq_slice_str(expression),
+                                 .expression_type = rq_slice_str(raw->expression_type)};
     if (suspend_ms > 0) {
         header.sys_flag |= RQ_PULL_SUSPEND;
     }
@@ -228,7 +229,8 @@ struct raw_answer *raw_heartbeat(struct raw *raw, const char *client_id, const c
 {
     struct rq_subscription *sub = NULL;
     struct rq_buf body;
-    ck_assert_int_eq(rq_subscription_create(topic, expression, NULL, sub_version, &sub, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_subscription_create(topic, expression, raw->expression_type, sub_version,
+                                            &sub, NULL), RMQ_OK);
     struct rq_consumer_data consumer = {.group = group,
                                         .type = RQ_CONSUME_PASSIVELY,
                                         .model = RQ_MODEL_CLUSTERING,

@@ -29,6 +29,7 @@ struct raw {
     int32_t next_opaque;
     int32_t version;             /* that requests name */
     enum rq_serialize serialize; /* that requests use */
+    const char *expression_type; /* of heartbeats and pulls; NULL = tags */
     struct rq_buf in;
     char *last; /* memory of the last frame */
     struct raw_answer {
