@@ -79,6 +79,38 @@ RMQ_API rmq_status rmq_broker_fault_delay(rmq_broker *broker, int code, int time
                                           rmq_error **err);
 RMQ_API rmq_status rmq_broker_fault_drop(rmq_broker *broker, int code, int times, rmq_error **err);
 RMQ_API rmq_status rmq_broker_fault_cut(rmq_broker *broker, int code, int times, rmq_error **err);
+
+/* What a broker does with its disk. A message is stored by a copy into a mapped file, whose blocks are reserved some way ahead. */
+typedef enum rmq_disk_op {
+    RMQ_DISK_WRITE = 0,   /* the copy of one message or batch into the commit log; writes of the checkpoint */
+    RMQ_DISK_SYNC = 1,    /* msync, fdatasync, fsync of the store's files and directories */
+    RMQ_DISK_MAP = 2,     /* opening and mapping a file */
+    RMQ_DISK_ALLOCATE = 3 /* reserving blocks, setting lengths: where a full disk shows itself */
+} rmq_disk_op;
+
+/* Disk faults: the nth call of op from now on (1 = the next) and those after it, `times` in all (-1 = for ever; 0 takes the fault away), fail with
+ * error_number, an errno such as ENOSPC or EIO. A new call replaces the fault of op. Errors: RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_disk(rmq_broker *broker, rmq_disk_op op, int nth, int times,
+                                         int error_number, rmq_error **err);
+
+/* The nth append from now on fails with EIO when its first `bytes` bytes are in the file; later ones go over them. Errors:
+ * RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_tear(rmq_broker *broker, int nth, size_t bytes, rmq_error **err);
+
+/* While paused, what is stored and acknowledged is not yet shown to consumers. Errors: RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_pause_dispatch(rmq_broker *broker, bool paused, rmq_error **err);
+
+/* Begins to record what is durable, in a directory beside the store that stop removes. Call it before the messages that matter; it makes syncs slower.
+ * Errors: RMQ_ERR_IO, RMQ_ERR_NOMEM, RMQ_ERR_INVALID. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_record_power(rmq_broker *broker, rmq_error **err);
+
+/* Writes to dir, which is made, the store that a power cut at this moment could leave: each page of 4096 bytes that was not synced is there or not as
+ * seed says; with seed 0 none is. A broker can be started on it. Only what lies below storePathRootDir is in it. Errors: RMQ_ERR_INVALID (nothing is
+ * recorded), RMQ_ERR_IO. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_power_cut(rmq_broker *broker, const char *dir, uint64_t seed,
+                                              rmq_error **err);
+
+/* Takes all faults away and lets the dispatcher go on. */
 RMQ_API void rmq_broker_fault_clear(rmq_broker *broker);
 
 /* Stops accepting, answers what waits, flushes, unregisters and frees. NULL is accepted. Since 0.1.0. */

@@ -290,17 +290,25 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-/* Makes a rename durable: the directory itself is synced. */
-static void sync_dir_of(const char *path)
+int rq_sys_sync_dir_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *dir = slash && slash != path ? rq_strndup(path, (size_t)(slash - path)) : rq_strdup(slash ? "/" : ".");
-    int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
+    char *dir = slash && slash != path ? rq_strndup(path, (size_t)(slash - path))
+                                       : rq_strdup(slash ? "/" : ".");
+    if (!dir) {
+        errno = ENOMEM;
+        return -1;
     }
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     rq_free(dir);
+    if (fd < 0) {
+        return -1;
+    }
+    int rc = fsync(fd);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return rc < 0 && error == EINVAL ? 0 : rc; /* a file system whose directories cannot be synced */
 }
 
 static int write_synced(const char *path, const void *p, size_t n)
@@ -349,7 +357,7 @@ rmq_status rq_sys_write_file(const char *path, const void *p, size_t n, bool bac
                           strerror(e));
         unlink(tmp);
     } else {
-        sync_dir_of(path);
+        (void)rq_sys_sync_dir_of(path);
     }
     rq_buf_free(&names);
     return st;

@@ -35,6 +35,7 @@ int rq_sys_msync(void *p, size_t n); /* MS_SYNC */
 void *rq_sys_mmap_file(int fd, size_t size, bool writable); /* NULL on failure, with errno */
 int rq_sys_munmap(void *p, size_t n);
 int rq_sys_rename(const char *from, const char *to);
+int rq_sys_sync_dir_of(const char *path); /* makes the name of path durable: syncs its directory */
 int rq_sys_fallocate(int fd, off_t size); /* reserves blocks; falls back to ftruncate where unsupported */
 int rq_sys_ftruncate(int fd, off_t size);
 int rq_sys_mkdirs(const char *path);      /* with parents; 0 also when it exists */

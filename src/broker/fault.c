@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "store/disk.h"
 
 struct rule {
     struct rq_list node;
@@ -257,5 +258,7 @@ void rmq_broker_fault_clear(rmq_broker *broker)
 {
     if (broker) {
         rq_fault_clear(&broker->fault);
+        rq_disk_clear(rq_store_disk(broker->store));
+        rq_store_pause_dispatch(broker->store, false);
     }
 }

@@ -24,6 +24,7 @@ struct answer {
 /* An answer that waits for the flush: owns its texts. */
 struct waiting {
     struct rq_store_waiter waiter;
+    struct rmq_broker *broker;
     struct rq_conn *conn; /* a reference */
     struct rq_reply_to to;
     struct answer answer;
@@ -57,7 +58,8 @@ static void flushed(struct rq_store_waiter *waiter, enum rq_put_status st)
     if (code == RQ_RESP_SUCCESS || code == RQ_RESP_FLUSH_DISK_TIMEOUT) {
         send_stored(waiting->conn, &waiting->to, code, &waiting->answer);
     } else {
-        rq_answer_code(waiting->conn, &waiting->to, code, remark);
+        (void)rq_store_refuses(waiting->broker->store, put.reason);
+        rq_answer_text(waiting->conn, &waiting->to, code, "%s%s", remark ? remark : "", put.reason);
     }
     rq_conn_release(waiting->conn);
     rq_free(waiting);
@@ -78,6 +80,7 @@ static bool wait_for_disk(const struct rq_request *request, const struct rq_stor
         return true;
     }
     waiting->waiter.done = flushed;
+    waiting->broker = broker;
     waiting->conn = rq_conn_retain(request->conn);
     waiting->to = request->to;
     waiting->answer = *answer;

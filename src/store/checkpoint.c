@@ -20,7 +20,7 @@
 
 rmq_status rq_checkpoint_load(struct rq_checkpoint *checkpoint, const char *path, rmq_error **err)
 {
-    *checkpoint = (struct rq_checkpoint){.path = rq_strdup(path)};
+    *checkpoint = (struct rq_checkpoint){.path = rq_strdup(path), .disk = checkpoint->disk};
     if (!checkpoint->path) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for the checkpoint");
     }
@@ -62,10 +62,11 @@ rmq_status rq_checkpoint_flush(struct rq_checkpoint *checkpoint, rmq_error **err
     for (size_t i = 0; i < FIELDS; i++) {
         rq_store_be64(raw + i * 8, (uint64_t)fields[i]);
     }
-    int fd = rq_sys_open(checkpoint->path, O_WRONLY | O_CREAT, 0644);
+    int error = rq_disk_fault(checkpoint->disk, RQ_DISK_WRITE);
+    int fd = error ? -1 : rq_sys_open(checkpoint->path, O_WRONLY | O_CREAT, 0644);
     bool ok = fd >= 0 && rq_sys_pwrite(fd, raw, sizeof raw, 0) == (ssize_t)sizeof raw &&
-              rq_sys_fdatasync(fd) == 0;
-    int error = errno;
+              rq_disk_sync_file(checkpoint->disk, checkpoint->path, fd) == 0;
+    error = error ? error : errno;
     if (fd >= 0) {
         close(fd);
     }

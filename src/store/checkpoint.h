@@ -12,8 +12,11 @@
 
 #include <rmq/error.h>
 
+#include "store/disk.h"
+
 struct rq_checkpoint {
     char *path;
+    struct rq_disk *disk; /* NULL = the plain calls */
     int64_t commit_log_time; /* physicMsgTimestamp */
     int64_t queue_time;      /* logicsMsgTimestamp */
     int64_t index_time;      /* indexMsgTimestamp */

@@ -3,11 +3,13 @@
 /* The commit log: append, change of file, reserving ahead, flush. Threads: any appends; one flusher; one helper. */
 #include "store/commit_log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/time.h"
 
 #define FIRST_STEP    ((size_t)1 << 20)
@@ -19,7 +21,7 @@
     ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
 
 static const struct rq_mapped_file_kind file_kind = {
-    .first_step = FIRST_STEP, .last_step = LAST_STEP, .keeps_fd = true};
+    .first_step = FIRST_STEP, .last_step = LAST_STEP, .keeps_fd = true, .syncs_name = true};
 
 rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
                               const struct rq_store_options *options)
@@ -314,6 +316,41 @@ static void write_records(struct rq_commit_log *log, const struct rq_append *app
     log->put_bytes += append->total;
 }
 
+/* The first bytes of an append land behind the end of the log, as after a write that failed half way. */
+static void write_torn(struct rq_commit_log *log, const struct rq_append *append, char *to,
+                       size_t bytes, struct rq_store_put *out)
+{
+    int64_t next_offset = append->queue->next_offset;
+    char *whole = rq_alloc(append->total);
+    if (whole) {
+        write_records(log, append, whole, out);
+        memcpy(to, whole, bytes < append->total ? bytes : append->total);
+        log->put_messages -= append->count;
+        log->put_bytes -= append->total;
+        append->queue->next_offset = next_offset;
+        rq_free(whole);
+    }
+}
+
+/* What a test asked to go wrong with this append, for which there is room at to. */
+static enum rq_put_status meet_faults(struct rq_commit_log *log, const struct rq_append *append,
+                                      char *to, struct rq_store_put *out)
+{
+    size_t bytes;
+    int error = rq_disk_fault(log->disk, RQ_DISK_WRITE);
+    if (!error && rq_disk_tears(log->disk, &bytes)) {
+        write_torn(log, append, to, bytes, out);
+        error = EIO;
+    }
+    if (!error) {
+        return RQ_PUT_OK;
+    }
+    snprintf(out->reason, sizeof out->reason, "%swrite %s: %s",
+             error == ENOSPC || error == EDQUOT ? "disk full: " : "", log->current->path,
+             strerror(error));
+    return RQ_PUT_SERVICE_NOT_AVAILABLE;
+}
+
 /* Wakes the helper at every step of TOUCH_STEP, in the middle of the file. */
 static void look_ahead(struct rq_commit_log *log, struct rq_mapped_file *file, size_t before,
                        size_t after)
@@ -346,6 +383,10 @@ enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
     }
     out->commit_log_offset = file->start + (int64_t)pos;
     out->store_timestamp = store_time(log);
+    enum rq_put_status met = meet_faults(log, append, file->data + pos, out);
+    if (met != RQ_PUT_OK) {
+        return met;
+    }
     write_records(log, append, file->data + pos, out);
     rq_mapped_file_set_written(file, pos + append->total);
     atomic_store_explicit(&log->max_offset, out->next_commit_log_offset, memory_order_release);

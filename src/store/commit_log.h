@@ -17,6 +17,7 @@ struct rq_commit_log {
     /* immutable after init */
     const struct rq_store_options *options;
     struct rq_mapped_file_queue files;
+    struct rq_disk *disk; /* NULL = the plain calls */
     /* guarded by lock (rank 70) */
     struct rq_mutex lock;
     struct rq_mapped_file *current; /* the last of files, borrowed */

@@ -3,6 +3,8 @@
 /* Dispatch of records to consume queues and index. Runs on the thread that appended, or on the flusher's. */
 #include "store/dispatch.h"
 
+#include <stdio.h>
+
 #include "base/err.h"
 #include "base/jhash.h"
 #include "base/log.h"
@@ -159,12 +161,18 @@ static void note_failure(struct rq_store *store, rmq_status st, const rmq_error 
 {
     struct rq_dispatcher *dispatcher = &store->dispatcher;
     bool failing = st != RMQ_OK;
+    const char *why = err ? rmq_error_message(err) : rmq_status_text(st);
+    if (failing) {
+        rq_mutex_lock(&store->flusher.lock);
+        snprintf(store->flusher.dispatch_failure, sizeof store->flusher.dispatch_failure, "%s%s",
+                 st == RMQ_ERR_DISK_FULL ? "disk full: " : "", why);
+        rq_mutex_unlock(&store->flusher.lock);
+    }
     if (failing != dispatcher->failing) {
         dispatcher->failing = failing;
         rq_store_set_health(store, RQ_HEALTH_DISPATCH, failing);
         if (failing) {
-            RQ_LOG(ERROR, "queue entries cannot be written", "reason=%s",
-                   err ? rmq_error_message(err) : rmq_status_text(st));
+            RQ_LOG(ERROR, "queue entries cannot be written", "reason=%s", why);
         } else {
             RQ_LOG(WARN, "queue entries can be written again", "%s", "");
         }
@@ -195,8 +203,11 @@ static int64_t step(struct rq_store *store, int64_t offset, int64_t end, rmq_err
 
 static int64_t limit_of(struct rq_store *store)
 {
-    return store->options.flush_disk_type == RQ_FLUSH_SYNC ? rq_commit_log_flushed(&store->log)
-                                                           : rq_commit_log_max(&store->log);
+    struct rq_dispatcher *dispatcher = &store->dispatcher;
+    if (atomic_load_explicit(&dispatcher->paused, memory_order_relaxed)) {
+        return atomic_load_explicit(&dispatcher->done, memory_order_relaxed);
+    }
+    return rq_store_visible_end(store);
 }
 
 /* One batch; false when there is nothing more to do. */
@@ -215,8 +226,10 @@ static bool run_batch(struct rq_store *store)
         }
         done = next;
     }
-    if (records > 0) {
-        note_failure(store, next < 0 ? RMQ_ERR_IO : RMQ_OK, err);
+    if (next < 0) {
+        note_failure(store, err ? rmq_error_status(err) : RMQ_ERR_IO, err);
+    } else if (records > 0) {
+        note_failure(store, RMQ_OK, NULL);
     }
     rmq_error_destroy(err);
     atomic_store_explicit(&dispatcher->done, done, memory_order_release);
@@ -249,6 +262,12 @@ void rq_store_dispatch(struct rq_store *store)
     }
     atomic_store_explicit(&store->dispatcher.pending, true, memory_order_seq_cst);
     run_while_pending(store);
+}
+
+void rq_store_pause_dispatch(struct rq_store *store, bool paused)
+{
+    atomic_store_explicit(&store->dispatcher.paused, paused, memory_order_relaxed);
+    rq_store_dispatch(store);
 }
 
 void rq_dispatch_hold(struct rq_store *store)

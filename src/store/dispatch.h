@@ -17,6 +17,8 @@ struct rq_dispatcher {
     atomic_bool pending;
     /* atomic: commit-log offset up to which entries exist; release behind them */
     atomic_llong done;
+    /* atomic: relaxed; a test keeps it from going on */
+    atomic_bool paused;
     /* immutable once messages come */
     rq_store_arrival_fn arrived;
     void *user;

@@ -3,6 +3,8 @@
 /* The flush thread. Owns the checkpoint; everything else is read under its owner's locks. */
 #include "store/flush.h"
 
+#include <stdio.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -131,11 +133,17 @@ static bool failing_now(struct rq_store *store)
 static void note_sync(struct rq_store *store, rmq_status st, const rmq_error *err)
 {
     bool failing = st != RMQ_OK;
+    const char *why = err ? rmq_error_message(err) : rmq_status_text(st);
+    if (failing) {
+        rq_mutex_lock(&store->flusher.lock);
+        snprintf(store->flusher.failure, sizeof store->flusher.failure, "%s", why);
+        rq_mutex_unlock(&store->flusher.lock);
+    }
     if (failing != failing_now(store)) {
         rq_store_set_health(store, RQ_HEALTH_FLUSH, failing);
         if (failing) {
             RQ_LOG(ERROR, "commit log cannot be written to disk, no more messages are taken",
-                   "reason=%s", err ? rmq_error_message(err) : rmq_status_text(st));
+                   "reason=%s", why);
         } else {
             RQ_LOG(WARN, "commit log can be written to disk again", "%s", "");
         }

@@ -20,6 +20,8 @@ struct rq_flusher {
     struct rq_store_waiter *waiters; /* newest first */
     bool wake;
     bool stop;
+    char failure[RQ_PUT_REASON_MAX]; /* why the last sync failed, for those that are refused */
+    char dispatch_failure[RQ_PUT_REASON_MAX]; /* why the dispatcher's last try failed */
     /* owned by the thread: monotonic times of what is due next */
     int64_t log_due_ms;
     int64_t log_thorough_ms;

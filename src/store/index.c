@@ -27,6 +27,13 @@
 static const struct rq_mapped_file_kind file_kind = {
     .first_step = (size_t)64 << 10, .last_step = (size_t)4 << 20, .keeps_fd = false};
 
+static struct rq_mapped_file_kind kind_of(const struct rq_index *index)
+{
+    struct rq_mapped_file_kind kind = file_kind;
+    kind.disk = index->disk;
+    return kind;
+}
+
 rmq_status rq_index_init(struct rq_index *index, const char *dir,
                          const struct rq_store_options *options)
 {
@@ -82,7 +89,8 @@ static rmq_status load_file(struct rq_index *index, const char *name, rmq_error 
     }
     struct rq_mapped_file *file;
     rmq_error *own = NULL;
-    rmq_status st = rq_mapped_file_open(path, 0, index->file_size, &file_kind, false, &file, &own);
+    struct rq_mapped_file_kind kind = kind_of(index);
+    rmq_status st = rq_mapped_file_open(path, 0, index->file_size, &kind, false, &file, &own);
     if (st == RMQ_ERR_CORRUPT) {
         RQ_LOG(WARN, "index file passed over", "reason=%s", rmq_error_message(own));
         rmq_error_destroy(own);
@@ -152,7 +160,8 @@ static rmq_status new_file_locked(struct rq_index *index, struct rq_mapped_file 
         st = rq_error_set(err, RMQ_ERR_IO, "make %s: %s", index->dir, strerror(errno));
     }
     if (st == RMQ_OK) {
-        st = rq_mapped_file_open(path, 0, index->file_size, &file_kind, true, &file, err);
+        struct rq_mapped_file_kind kind = kind_of(index);
+        st = rq_mapped_file_open(path, 0, index->file_size, &kind, true, &file, err);
     }
     if (st == RMQ_OK) {
         st = rq_mapped_file_reserve(file, rq_index_file_place(index, 2), err);

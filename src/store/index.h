@@ -17,6 +17,7 @@ struct rq_index {
     uint32_t slots;
     uint32_t entries; /* per file; number 0 is never used */
     size_t file_size;
+    struct rq_disk *disk; /* set before load; NULL = the plain calls */
     /* guarded by lock */
     struct rq_mutex lock;
     struct rq_mapped_file **files; /* by name, oldest first */

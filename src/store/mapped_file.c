@@ -58,16 +58,18 @@ static rmq_status check_size(struct rq_mapped_file *file, rmq_error **err)
     if (info.st_size == (off_t)file->size) {
         atomic_store_explicit(&file->written, file->size, memory_order_relaxed);
         file->flushed = file->size;
+        file->has_name = true;
         return RMQ_OK;
     }
     if (info.st_size != 0) {
         return rq_error_set(err, RMQ_ERR_CORRUPT, "%s has %lld bytes, expected %zu", file->path,
                             (long long)info.st_size, file->size);
     }
-    if (rq_sys_ftruncate(file->fd, (off_t)file->size) < 0) {
-        return io_error(err, "set length of", file->path, errno);
+    int error = rq_disk_fault(file->disk, RQ_DISK_ALLOCATE);
+    if (!error && rq_sys_ftruncate(file->fd, (off_t)file->size) < 0) {
+        error = errno;
     }
-    return RMQ_OK;
+    return error ? io_error(err, "set length of", file->path, error) : RMQ_OK;
 }
 
 static struct rq_mapped_file *new_file(const char *path, int64_t start, size_t size,
@@ -84,6 +86,8 @@ static struct rq_mapped_file *new_file(const char *path, int64_t start, size_t s
     file->first_step = kind->first_step;
     file->last_step = kind->last_step;
     file->keeps_fd = kind->keeps_fd;
+    file->syncs_name = kind->syncs_name;
+    file->disk = kind->disk;
     file->path = rq_strdup(path);
     if (!file->path) {
         rq_mapped_file_release(file);
@@ -100,10 +104,11 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
     if (!file) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for %s", path);
     }
+    int error = rq_disk_fault(file->disk, RQ_DISK_MAP);
+    file->fd = error ? -1 : rq_sys_open(path, O_RDWR | (create ? O_CREAT : 0), 0644);
     rmq_status st = RMQ_OK;
-    file->fd = rq_sys_open(path, O_RDWR | (create ? O_CREAT : 0), 0644);
     if (file->fd < 0) {
-        st = io_error(err, "open", path, errno);
+        st = io_error(err, "open", path, error ? error : errno);
     }
     if (st == RMQ_OK) {
         st = check_size(file, err);
@@ -129,8 +134,9 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
 /* One try: blocks for the first upto bytes. Returns 0 or an errno. */
 static int reserve_to(struct rq_mapped_file *file, int fd, size_t upto)
 {
-    if (rq_sys_fallocate(fd, (off_t)upto) < 0) {
-        return errno;
+    int error = rq_disk_fault(file->disk, RQ_DISK_ALLOCATE);
+    if (error || rq_sys_fallocate(fd, (off_t)upto) < 0) {
+        return error ? error : errno;
     }
     atomic_store_explicit(&file->reserved, upto, memory_order_release);
     return 0;
@@ -184,8 +190,14 @@ rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_er
         return RMQ_OK;
     }
     size_t from = file->flushed / RQ_STORE_PAGE * RQ_STORE_PAGE;
-    if (rq_sys_msync(file->data + from, upto - from) < 0) {
+    if (rq_disk_sync_map(file->disk, file->path, file->data, from, upto) < 0) {
         return io_error(err, "sync", file->path, errno);
+    }
+    if (file->syncs_name && !file->has_name) {
+        if (rq_disk_sync_name(file->disk, file->path) < 0) {
+            return io_error(err, "sync the directory of", file->path, errno);
+        }
+        file->has_name = true;
     }
     file->flushed = upto;
     return RMQ_OK;
@@ -210,9 +222,12 @@ rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, rmq_error
     if (rq_sys_ftruncate(fd, (off_t)at) < 0 || rq_sys_ftruncate(fd, (off_t)file->size) < 0) {
         error = errno;
     }
+    if (error == 0 && rq_disk_sync_file(file->disk, file->path, fd) < 0) {
+        error = errno; /* what was cut off shall not come back behind new records */
+    }
     close(fd);
     atomic_store_explicit(&file->reserved, 0, memory_order_relaxed);
-    return error == 0 ? RMQ_OK : io_error(err, "set length of", file->path, error);
+    return error == 0 ? RMQ_OK : io_error(err, "cut off the end of", file->path, error);
 }
 
 rmq_status rq_mapped_file_unlink(struct rq_mapped_file *file, rmq_error **err)

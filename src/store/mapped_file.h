@@ -14,6 +14,7 @@
 
 #include <rmq/error.h>
 
+#include "store/disk.h"
 #include "store/store.h"
 
 #define RQ_STORE_PAGE 4096 /* the page of all "least pages" rules, whatever the machine's is */
@@ -27,6 +28,8 @@ struct rq_mapped_file {
     size_t first_step; /* bytes of the first reservation */
     size_t last_step;  /* steps double up to this */
     bool keeps_fd;
+    bool syncs_name;
+    struct rq_disk *disk; /* of the store, not used after its close; NULL = the plain calls */
     /* atomic: reference count; the last one unmaps */
     atomic_uint refs;
     /* atomic: release by the writer behind the bytes, acquire by readers */
@@ -35,6 +38,7 @@ struct rq_mapped_file {
     atomic_size_t reserved;
     /* owned by the flusher */
     size_t flushed;
+    bool has_name; /* its name is durable */
     int fd; /* open while it is written when keeps_fd, else -1; guarded by the user's lock */
 };
 
@@ -43,6 +47,8 @@ struct rq_mapped_file_kind {
     size_t first_step;
     size_t last_step;
     bool keeps_fd; /* a few files that are written all the time: not one for each of 1,600 queues */
+    bool syncs_name; /* the first flush of a new file syncs its directory, too */
+    struct rq_disk *disk;
 };
 
 /* Opens or creates path. A new file, or one of length 0, gets size; another length is RMQ_ERR_CORRUPT. written, flushed are size for an
@@ -63,7 +69,7 @@ rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_er
 /* Every page of [from, upto) counts as changed again: after a failed sync the kernel takes them for clean. Under the writer's lock. */
 void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto);
 
-/* Recovery: every byte from at on becomes zero, and its blocks are free again. */
+/* Recovery: every byte from at on becomes zero, and its blocks are free again. The file is on disk then. */
 rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, rmq_error **err);
 
 /* Removes the name; the memory stays until the last reference goes. */

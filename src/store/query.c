@@ -35,7 +35,7 @@ static bool read_record(struct rq_store *store, struct rq_log_reader *reader, in
                         struct rq_record *out, const char **start)
 {
     size_t left = 0;
-    *start = rq_log_reader_at(reader, &store->log, offset, rq_commit_log_max(&store->log), &left);
+    *start = rq_log_reader_at(reader, &store->log, offset, rq_store_visible_end(store), &left);
     return *start && rq_record_read(*start, left, false, out) == RQ_RECORD_GOOD &&
            out->commit_log_offset == offset;
 }

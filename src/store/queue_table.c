@@ -101,6 +101,7 @@ static rmq_status make_locked(struct rq_queue_table *table, struct rq_slice key,
     if (st != RMQ_OK) {
         return st;
     }
+    (*out)->files.kind.disk = table->disk;
     st = rq_map_put(&table->queues, key, *out);
     if (st != RMQ_OK) {
         rq_consume_queue_destroy(*out);

@@ -15,6 +15,7 @@ struct rq_queue_table {
     /* immutable after init */
     char *dir; /* root/consumequeue */
     size_t file_size;
+    struct rq_disk *disk; /* set before the first queue is made; NULL = the plain calls */
     /* guarded by lock */
     struct rq_mutex lock;
     struct rq_map queues;          /* key: topic, NUL, queue id in 4 bytes */

@@ -130,6 +130,8 @@ static rmq_status init_parts(struct rq_store *store, rmq_error **err)
                                          (size_t)store->options.mapped_file_size_consume_queue);
     rmq_status st3 = rq_index_init(&store->index, index_dir, &store->options);
     store->has_parts = true;
+    store->log.disk = store->log.files.kind.disk = &store->disk;
+    store->queues.disk = store->index.disk = store->checkpoint.disk = &store->disk;
     if (st != RMQ_OK || st2 != RMQ_OK || st3 != RMQ_OK) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
     }
@@ -157,6 +159,7 @@ static rmq_status load_parts(struct rq_store *store, bool *lengthened, rmq_error
     return st;
 }
 
+/* On disk before anything else changes: without it the next start would trust all files. */
 static rmq_status write_abort(struct rq_store *store, rmq_error **err)
 {
     char path[PATH_MAX];
@@ -164,7 +167,9 @@ static rmq_status write_abort(struct rq_store *store, rmq_error **err)
     rq_store_path(store, FILE_ABORT, path);
     int n = snprintf(text, sizeof text, "%ld", (long)getpid());
     int fd = rq_sys_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    bool ok = fd >= 0 && rq_sys_write(fd, text, (size_t)n) == n;
+    bool ok = fd >= 0 && rq_sys_write(fd, text, (size_t)n) == n &&
+              rq_disk_sync_file(&store->disk, path, fd) == 0 &&
+              rq_disk_sync_name(&store->disk, path) == 0;
     int error = errno;
     if (fd >= 0) {
         close(fd);
@@ -195,6 +200,7 @@ static void free_store(struct rq_store *store)
         close(store->lock_fd);
     }
     rq_table_free(&rq_store_table, &store->options);
+    rq_disk_free(&store->disk);
     rq_free(store);
 }
 
@@ -227,6 +233,7 @@ rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
     }
     store->lock_fd = -1;
+    rq_disk_init(&store->disk);
     rq_dispatcher_init(&store->dispatcher);
     rq_flusher_init(&store->flusher);
     rmq_status st = settle_options(store, options, err);
@@ -264,6 +271,7 @@ void rq_store_close(struct rq_store *store)
         return;
     }
     rq_store_set_health(store, RQ_HEALTH_CLOSING, true);
+    atomic_store_explicit(&store->dispatcher.paused, false, memory_order_relaxed);
     rq_flusher_stop(&store->flusher);
     rq_commit_log_stop(&store->log);
     rmq_error *err = NULL;
@@ -290,6 +298,17 @@ void rq_store_close(struct rq_store *store)
     free_store(store);
 }
 
+struct rq_disk *rq_store_disk(struct rq_store *store)
+{
+    return &store->disk;
+}
+
+rmq_status rq_store_record_power(struct rq_store *store, rmq_error **err)
+{
+    rmq_status st = rq_store_flush(store, err);
+    return st == RMQ_OK ? rq_disk_record(&store->disk, store->root, err) : st;
+}
+
 /* ---- appending ---- */
 
 static const char *const put_names[] = {
@@ -309,18 +328,29 @@ const char *rq_put_status_name(enum rq_put_status status)
     return i < sizeof put_names / sizeof put_names[0] ? put_names[i] : "UNKNOWN_ERROR";
 }
 
-static enum rq_put_status check_health(struct rq_store *store, char *reason)
+bool rq_store_refuses(struct rq_store *store, char reason[RQ_PUT_REASON_MAX])
 {
     unsigned health = atomic_load_explicit(&store->health, memory_order_relaxed);
+    reason[0] = '\0';
     if (health == 0) {
-        return RQ_PUT_OK;
+        return false;
     }
-    const char *why = health & RQ_HEALTH_CLOSING    ? "the store is closing"
-                      : health & RQ_HEALTH_FLUSH    ? "the commit log cannot be written to disk"
-                      : health & RQ_HEALTH_DISPATCH ? "queue entries cannot be written"
-                                                    : "disk full";
-    snprintf(reason, RQ_PUT_REASON_MAX, "%s", why);
-    return RQ_PUT_SERVICE_NOT_AVAILABLE;
+    if (health & RQ_HEALTH_CLOSING) {
+        snprintf(reason, RQ_PUT_REASON_MAX, "the store is closing");
+    } else if (health & RQ_HEALTH_FLUSH) {
+        rq_mutex_lock(&store->flusher.lock);
+        snprintf(reason, RQ_PUT_REASON_MAX, "the commit log cannot be written to disk: %.110s",
+                 store->flusher.failure);
+        rq_mutex_unlock(&store->flusher.lock);
+    } else if (health & RQ_HEALTH_DISPATCH) {
+        rq_mutex_lock(&store->flusher.lock);
+        snprintf(reason, RQ_PUT_REASON_MAX, "queue entries cannot be written: %.110s",
+                 store->flusher.dispatch_failure);
+        rq_mutex_unlock(&store->flusher.lock);
+    } else {
+        snprintf(reason, RQ_PUT_REASON_MAX, "disk full");
+    }
+    return true;
 }
 
 /* Under the append lock. The queue may have been deleted since it was found. */
@@ -342,9 +372,8 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
                                  struct rq_store_put *out)
 {
     const struct rq_msg *first = &append->msgs[0];
-    out->status = check_health(store, out->reason);
-    if (out->status != RQ_PUT_OK) {
-        return out->status;
+    if (rq_store_refuses(store, out->reason)) {
+        return out->status = RQ_PUT_SERVICE_NOT_AVAILABLE;
     }
     rmq_status st =
         rq_queue_table_get(&store->queues, first->topic, first->queue_id, &append->queue);

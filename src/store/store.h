@@ -20,6 +20,7 @@
 
 struct rq_store;
 struct rq_mapped_file;
+struct rq_disk;
 
 /* ---- options ---- */
 
@@ -122,6 +123,9 @@ struct rq_store_put {
 
 const char *rq_put_status_name(enum rq_put_status status); /* "PUT_OK" */
 
+/* Whether messages are refused now, and why: closing, a sync that failed, a full disk. */
+bool rq_store_refuses(struct rq_store *store, char reason[RQ_PUT_REASON_MAX]);
+
 /* Stores one message. The caller then calls rq_store_dispatch, at the latest when it has done its batch of appends. Returns out->status. */
 enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
                                    struct rq_store_put *out);
@@ -135,6 +139,15 @@ enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq
  * that one takes over the new records too, and this returns at once. With synchronous flush only what is on disk is dispatched, and
  * the flusher calls it itself. */
 void rq_store_dispatch(struct rq_store *store);
+
+/* For tests: nothing is dispatched while paused, so that no new message is seen. rq_store_close goes on by itself. */
+void rq_store_pause_dispatch(struct rq_store *store, bool paused);
+
+/* The switchboard of the disk and the record for power cuts (store/disk.h), for tests. */
+struct rq_disk *rq_store_disk(struct rq_store *store);
+
+/* Begins to record what is durable (store/disk.h), once everything that is stored is. */
+rmq_status rq_store_record_power(struct rq_store *store, rmq_error **err);
 
 /* Synchronous flush: done is called exactly once with RQ_PUT_OK or RQ_PUT_FLUSH_DISK_TIMEOUT (or SERVICE_NOT_AVAILABLE when the sync
  * failed) on the flush thread. The waiter belongs to the caller and must live until then. */

@@ -9,6 +9,7 @@
 
 #include "store/checkpoint.h"
 #include "store/commit_log.h"
+#include "store/disk.h"
 #include "store/dispatch.h"
 #include "store/flush.h"
 #include "store/index.h"
@@ -34,6 +35,7 @@ struct rq_store {
     int delay_levels;
     int64_t machine_memory; /* bytes */
     int lock_fd;
+    struct rq_disk disk;
     bool has_parts; /* log, queues and index are initialised */
     /* each with its own locks */
     struct rq_commit_log log;
@@ -55,6 +57,13 @@ static inline void rq_store_set_health(struct rq_store *store, unsigned bit, boo
     } else {
         atomic_fetch_and_explicit(&store->health, ~bit, memory_order_relaxed);
     }
+}
+
+/* How much of the log may be shown: with synchronous flush only what is on disk. */
+static inline int64_t rq_store_visible_end(const struct rq_store *store)
+{
+    return store->options.flush_disk_type == RQ_FLUSH_SYNC ? rq_commit_log_flushed(&store->log)
+                                                           : rq_commit_log_max(&store->log);
 }
 
 /* Path below the root. */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Faults of the disk on request. */
+#include "store/disk.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sys.h"
+
+void rq_disk_init(struct rq_disk *disk)
+{
+    memset(disk, 0, sizeof *disk);
+    rq_mutex_init(&disk->lock);
+    rq_mutex_init(&disk->image_lock);
+}
+
+void rq_disk_free(struct rq_disk *disk)
+{
+    if (disk->durable) {
+        rq_sys_rmtree(disk->durable);
+    }
+    rq_free(disk->durable);
+    rq_free(disk->root);
+    rq_mutex_destroy(&disk->image_lock);
+    rq_mutex_destroy(&disk->lock);
+}
+
+/* A record keeps the switch on for good: it is for tests, and comes before the work that it records. */
+static void update_active_locked(struct rq_disk *disk)
+{
+    bool active = atomic_load_explicit(&disk->recording, memory_order_relaxed) ||
+                  disk->tear.times != 0;
+    for (int i = 0; i < RQ_DISK_OPS; i++) {
+        active = active || disk->rules[i].times != 0;
+    }
+    atomic_store_explicit(&disk->active, active, memory_order_relaxed);
+}
+
+static void set_rule(struct rq_disk *disk, struct rq_disk_rule *rule, uint64_t after, int64_t times,
+                     int error)
+{
+    rq_mutex_lock(&disk->lock);
+    *rule = (struct rq_disk_rule){.after = after, .times = times, .error = error};
+    update_active_locked(disk);
+    rq_mutex_unlock(&disk->lock);
+}
+
+void rq_disk_fail(struct rq_disk *disk, enum rq_disk_op op, uint64_t after, int64_t times,
+                  int error)
+{
+    set_rule(disk, &disk->rules[op], after, times, error);
+}
+
+void rq_disk_tear(struct rq_disk *disk, uint64_t after, size_t bytes)
+{
+    rq_mutex_lock(&disk->lock);
+    disk->tear_bytes = bytes;
+    rq_mutex_unlock(&disk->lock);
+    set_rule(disk, &disk->tear, after, 1, EIO);
+}
+
+void rq_disk_clear(struct rq_disk *disk)
+{
+    rq_mutex_lock(&disk->lock);
+    memset(disk->rules, 0, sizeof disk->rules);
+    memset(&disk->tear, 0, sizeof disk->tear);
+    update_active_locked(disk);
+    rq_mutex_unlock(&disk->lock);
+}
+
+/* Counts one call; its errno when it fails. */
+static int apply_locked(struct rq_disk *disk, struct rq_disk_rule *rule)
+{
+    if (rule->times == 0) {
+        return 0;
+    }
+    if (rule->after > 0) {
+        rule->after--;
+        return 0;
+    }
+    int error = rule->error;
+    if (rule->times > 0 && --rule->times == 0) {
+        update_active_locked(disk);
+    }
+    return error;
+}
+
+int rq_disk_fault_slow(struct rq_disk *disk, enum rq_disk_op op)
+{
+    rq_mutex_lock(&disk->lock);
+    int error = apply_locked(disk, &disk->rules[op]);
+    rq_mutex_unlock(&disk->lock);
+    return error;
+}
+
+bool rq_disk_tears(struct rq_disk *disk, size_t *bytes)
+{
+    if (!disk || !atomic_load_explicit(&disk->active, memory_order_relaxed)) {
+        return false;
+    }
+    rq_mutex_lock(&disk->lock);
+    bool torn = apply_locked(disk, &disk->tear) != 0;
+    *bytes = disk->tear_bytes;
+    rq_mutex_unlock(&disk->lock);
+    return torn;
+}
