@@ -19,6 +19,8 @@ trap 'stop_server broker; stop_server namesrv; rm -f "$RUN/started"; exit 0' TER
 trap stop_everything EXIT
 real_namesrv namesrv "$version" "$port"
 real_broker broker "$version" $((port + 4)) "127.0.0.1:$port" "$@"
+registered() { "$RMQ" cluster -n "127.0.0.1:$port" 2> /dev/null | grep -q "127.0.0.1:$((port + 4))"; }
+wait_until 60 registered || fail "the broker did not register with the name server within 60 s"
 echo "ready broker=127.0.0.1:$((port + 4)) namesrv=127.0.0.1:$port pids=$(server_pid broker),$(server_pid namesrv)"
 while is_alive "$(server_pid broker)"; do
     sleep 0.2
