@@ -21,8 +21,17 @@ typedef struct rmq_consumer rmq_consumer;
 
 typedef enum rmq_consume_result {
     RMQ_CONSUME_SUCCESS = 0,
-    RMQ_RECONSUME_LATER = 1 /* the broker delivers again after a delay */
+    RMQ_RECONSUME_LATER = 1, /* the broker delivers again after a delay; ordered: the queue pauses */
+    /* Ordered consumers only: */
+    RMQ_SUSPEND_CURRENT_QUEUE_A_MOMENT = 2, /* the same messages again after a pause */
+    RMQ_CONSUME_COMMIT = 3,  /* without auto-commit: all of the queue so far is done */
+    RMQ_CONSUME_ROLLBACK = 4 /* without auto-commit: all since the last commit again, after a pause */
 } rmq_consume_result;
+
+typedef enum rmq_message_model {
+    RMQ_CLUSTERING = 0,  /* the members of a group share the messages */
+    RMQ_BROADCASTING = 1 /* each member gets all; offsets are kept in a local file */
+} rmq_message_model;
 
 typedef enum rmq_consume_from_where {
     RMQ_CONSUME_FROM_LAST_OFFSET = 0,
@@ -34,7 +43,7 @@ typedef enum rmq_consume_from_where {
 typedef struct rmq_consume_context rmq_consume_context;
 
 /* Gets 1 … consumeMessageBatchMaxSize messages of one queue, on a worker thread, with no lock of the library held; several
- * workers call at once. Messages are borrowed for the call (retain keeps one). It may call anything of the library but
+ * workers call at once (an ordered consumer: never two for one queue). Messages are borrowed for the call (retain keeps one). It may call anything of the library but
  * destroy on its own consumer. */
 typedef rmq_consume_result (*rmq_listener_fn)(const rmq_message_view *const *messages, size_t count,
                                               rmq_consume_context *context, void *user);
@@ -71,6 +80,12 @@ typedef struct rmq_consumer_options {
     rmq_listener_fn listener;         /* NULL: the program polls */
     void *listener_user;              /* passed to the listener; lives until shutdown has returned */
     rmq_events *events;               /* notices, and RMQ_EVENT_BATCH for a polling consumer; borrowed until destroy */
+    rmq_message_model message_model;  /* "messageModel", CLUSTERING */
+    bool consume_orderly;             /* "consumeOrderly", false: one message of a queue after the other */
+    int64_t suspend_current_queue_time_ms;    /* "suspendCurrentQueueTimeMillis", 1000; 10 … 30000 count */
+    int64_t max_time_consume_continuously_ms; /* "maxTimeConsumeContinuously", 60000: then another queue's turn */
+    int64_t lock_interval_ms;         /* "lockInterval", 20000: renewal of ordered queues' locks; one counts for 1.5 times that */
+    const char *local_offset_store_dir; /* "localOffsetStoreDir"; default ~/.rocketmq_offsets; broadcasting only */
 } rmq_consumer_options;
 
 RMQ_BEGIN_DECLS
@@ -122,6 +137,12 @@ RMQ_API void rmq_batch_destroy(rmq_batch *batch);
  * queue at once, 0 the broker decides, 1 … 18). Since 0.1.0. */
 RMQ_API void rmq_consume_context_set_ack_index(rmq_consume_context *context, int32_t ack_index);
 RMQ_API void rmq_consume_context_set_delay_level(rmq_consume_context *context, int delay_level);
+
+/* Context of an ordered consumer. Without auto-commit SUCCESS moves nothing: COMMIT does, for all since the last one, and ROLLBACK
+ * gives them again; to be set in each call. The pause after LATER, SUSPEND or ROLLBACK, in ms: -1 = suspendCurrentQueueTimeMillis.
+ * Counterpart: ConsumeOrderlyContext. Since 0.1.0. */
+RMQ_API void rmq_consume_context_set_auto_commit(rmq_consume_context *context, bool auto_commit);
+RMQ_API void rmq_consume_context_set_suspend_ms(rmq_consume_context *context, int64_t suspend_ms);
 
 /* Pauses and resumes pulling. What is cached is still delivered. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_suspend(rmq_consumer *consumer);

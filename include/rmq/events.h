@@ -25,7 +25,12 @@ typedef enum rmq_event_type {
     RMQ_EVENT_SENT = 1,       /* an rmq_producer_send_event is complete: token, result or error */
     RMQ_EVENT_BATCH = 2,      /* a consumer has messages: take them with rmq_consumer_poll; source is the consumer */
     RMQ_EVENT_REBALANCED = 3, /* the queues of a consumer changed: text is "topic +broker:0 -broker:1 …" */
-    RMQ_EVENT_ERROR = 4       /* something a person should know: error */
+    RMQ_EVENT_ERROR = 4,      /* something a person should know: error */
+    /* Notices of a consumer, with text; "queue" is "topic broker:id". */
+    RMQ_EVENT_FLOW_CONTROL = 5,   /* pulling of a queue stopped or goes on: "queue began count|size|span|cache" or "queue ended" */
+    RMQ_EVENT_OFFSET_ILLEGAL = 6, /* the broker does not have the offset: "queue from -> to" */
+    RMQ_EVENT_LOCK_LOST = 7,      /* an ordered queue is held by another member, or its broker was silent: "queue" */
+    RMQ_EVENT_DEAD_LETTER = 8     /* a message went to the dead letters: "queue offset id reconsumed=n" */
 } rmq_event_type;
 
 RMQ_BEGIN_DECLS

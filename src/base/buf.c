@@ -120,10 +120,15 @@ void rq_buf_addf(struct rq_buf *buf, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
+    rq_buf_addv(buf, fmt, args);
+    va_end(args);
+}
+
+void rq_buf_addv(struct rq_buf *buf, const char *fmt, va_list args)
+{
     va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
     if (n < 0) {
         buf->status = RMQ_ERR_INTERNAL;
     } else if (rq_buf_reserve(buf, (size_t)n + 1)) {

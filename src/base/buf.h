@@ -38,6 +38,7 @@ void rq_buf_add_slice(struct rq_buf *buf, struct rq_slice s);
 void rq_buf_add_char(struct rq_buf *buf, char c);
 void rq_buf_add_i64(struct rq_buf *buf, int64_t v); /* as decimal text */
 void rq_buf_addf(struct rq_buf *buf, const char *fmt, ...) RMQ_PRINTF(2, 3);
+void rq_buf_addv(struct rq_buf *buf, const char *fmt, va_list args) RMQ_PRINTF(2, 0);
 void rq_buf_add_u8(struct rq_buf *buf, uint8_t v);
 void rq_buf_add_be16(struct rq_buf *buf, uint16_t v);
 void rq_buf_add_be32(struct rq_buf *buf, uint32_t v);

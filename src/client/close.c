@@ -67,6 +67,8 @@ static void leave(struct rmq_consumer *consumer)
     }
     rq_timer_stop(&consumer->close_timer);
     consumer->close_stage = STAGE_LEAVE;
+    rq_lock_stop(consumer);
+    rq_lock_give_back_all(consumer);
     drop_topics(consumer);
     if (!consumer->added) {
         on_closed(consumer);
@@ -159,6 +161,7 @@ void rq_close_finish(struct rmq_consumer *consumer)
     consumer->close_stage = STAGE_CLOSED;
     stop_timers(consumer);
     rq_timer_stop(&consumer->close_timer);
+    rq_lock_stop(consumer);
     drop_topics(consumer);
     rq_send_back_cancel_waiting(consumer);
     RQ_LIST_FOREACH_SAFE(node, next, &consumer->asks)

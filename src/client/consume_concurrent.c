@@ -35,9 +35,8 @@ static bool needs_expanding(const struct rmq_message_view *view)
            !atomic_load_explicit(&view->expanded, memory_order_acquire);
 }
 
-/* Makes bodies readable; returns how many from the first on are, before one that is not. */
-static uint32_t prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at,
-                        uint32_t count)
+uint32_t rq_worker_prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at,
+                           uint32_t count)
 {
     struct rq_pool *pool = worker->pool;
     for (uint32_t i = 0; i < count; i++) {
@@ -50,9 +49,7 @@ static uint32_t prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint
     return count;
 }
 
-/* Expanded bodies are kept only while somebody looks at them: a cache full of them would need
- * many times its limit. */
-static void shrink(struct rq_pulled *pulled, uint32_t at, uint32_t count)
+void rq_worker_shrink(struct rq_pulled *pulled, uint32_t at, uint32_t count)
 {
     for (uint32_t i = at; i < at + count; i++) {
         if (pulled->views[i]->sys_flag & RQ_SYS_COMPRESSED) {
@@ -65,10 +62,10 @@ static void call_listener(struct rq_worker *worker, struct rq_pulled *pulled, ui
                           uint32_t count, struct piece *piece)
 {
     struct rq_pool *pool = worker->pool;
-    struct rmq_consume_context context = {.ack_index = INT32_MAX, .delay_level = 0};
+    struct rmq_consume_context context = RQ_CONTEXT_DEFAULT;
     rmq_consume_result result =
         pool->options.listener(worker->views, count, &context, pool->options.listener_user);
-    shrink(pulled, at, count);
+    rq_worker_shrink(pulled, at, count);
     uint32_t good = 0;
     if (result == RMQ_CONSUME_SUCCESS && context.ack_index >= 0) {
         good = (uint32_t)context.ack_index < count ? (uint32_t)context.ack_index + 1 : count;
@@ -81,6 +78,14 @@ static void call_listener(struct rq_worker *worker, struct rq_pulled *pulled, ui
     }
 }
 
+void rq_worker_note_call(struct rq_worker *worker, uint32_t at, uint32_t count)
+{
+    atomic_store_explicit(&worker->at, at, memory_order_relaxed);
+    atomic_store_explicit(&worker->count, count, memory_order_relaxed);
+    uint64_t calls = atomic_load_explicit(&worker->calls, memory_order_relaxed);
+    atomic_store_explicit(&worker->calls, calls + 1, memory_order_relaxed);
+}
+
 static void consume(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at, uint32_t count,
                     struct piece *piece)
 {
@@ -88,12 +93,9 @@ static void consume(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t
         report(worker->pool, pulled, piece);
         *piece = (struct piece){.from = at, .to = at};
     }
-    atomic_store_explicit(&worker->at, at, memory_order_relaxed);
-    atomic_store_explicit(&worker->count, count, memory_order_relaxed);
-    uint64_t calls = atomic_load_explicit(&worker->calls, memory_order_relaxed);
-    atomic_store_explicit(&worker->calls, calls + 1, memory_order_relaxed);
+    rq_worker_note_call(worker, at, count);
     while (count > 0) {
-        uint32_t good = prepare(worker, pulled, at, count);
+        uint32_t good = rq_worker_prepare(worker, pulled, at, count);
         if (good > 0) {
             call_listener(worker, pulled, at, good, piece);
         }
@@ -192,6 +194,32 @@ static void end_turn(struct rq_worker *worker, struct rq_run *run, struct rq_pul
     }
 }
 
+static void leave_turn(struct rq_worker *worker)
+{
+    struct rq_pool *pool = worker->pool;
+    rq_mutex_lock(&pool->lock);
+    pool->leaving -= worker->leaving ? 1 : 0;
+    worker->leaving = false;
+    rq_mutex_unlock(&pool->lock);
+    rq_pool_leave(pool);
+}
+
+/* One turn of an ordered queue. false: none waits. Enters and returns with the lock held. */
+static bool ordered_turn_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
+{
+    struct rq_pool *pool = worker->pool;
+    struct rq_turn *turn = rq_pool_next_turn_locked(pool);
+    if (!turn) {
+        return false;
+    }
+    pool->in_hands++;
+    rq_mutex_unlock(&pool->lock);
+    rq_pool_end_turn(pool, turn, rq_worker_consume_turn(worker, turn));
+    leave_turn(worker);
+    rq_mutex_lock(&pool->lock);
+    return true;
+}
+
 /* One piece of work. false: there is none. Enters and returns with the lock held. */
 static bool turn_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
 {
@@ -199,7 +227,7 @@ static bool turn_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
     struct rq_again *again = rq_pool_pop_again_locked(pool);
     struct rq_run *run = again ? NULL : rq_pool_next_run_locked(pool);
     if (!again && !run) {
-        return false;
+        return ordered_turn_locked(worker);
     }
     struct rq_pulled *pulled = again ? again->pulled : run->pulled;
     enter_locked(worker, pulled);

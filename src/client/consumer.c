@@ -52,7 +52,7 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
              "a body could not be expanded, the message goes back: queue %d offset %lld",
              (int)view->queue_id, (long long)view->queue_offset);
     rq_consumer_report(consumer, what, err);
-    rq_send_back(pulled, index, index + 1, 0);
+    rq_send_back(pulled, index, index + 1, consumer->options.consume_orderly ? -1 : 0);
     return false;
 }
 
@@ -67,7 +67,13 @@ static void pool_quiet(struct rq_pool *pool)
 }
 
 static const struct rq_pool_ops pool_ops = {
-    .done = pool_done, .later = pool_later, .prepare = pool_prepare, .quiet = pool_quiet};
+    .done = pool_done,
+    .later = pool_later,
+    .prepare = pool_prepare,
+    .quiet = pool_quiet,
+    .turn_take = rq_order_take,
+    .turn_result = rq_order_result,
+    .turn_left = rq_order_left};
 
 static const struct rq_consumer_kind push_kind = {.type = RQ_CONSUME_PASSIVELY,
                                                   .pool_ops = &pool_ops,
@@ -174,6 +180,7 @@ static void init_parts(struct rmq_consumer *consumer)
     rq_timer_init(&consumer->persist_timer, on_persist);
     rq_timer_init(&consumer->expire_timer, on_expire);
     rq_timer_init(&consumer->guard_timer, on_guard);
+    rq_lock_init(consumer);
     rq_close_init(consumer);
     rq_consumer_init_member(consumer);
 }
@@ -222,7 +229,9 @@ rmq_status rq_consumer_create(const rmq_consumer_options *options,
                                        .listener_user = consumer->options.listener_user,
                                        .threads = consumer->options.consume_thread_nums,
                                        .batch_max =
-                                           consumer->options.consume_message_batch_max_size};
+                                           consumer->options.consume_message_batch_max_size,
+                                       .turn_most_ms =
+                                           consumer->options.max_time_consume_continuously_ms};
         st = rq_pool_init(&consumer->pool, &pool, err);
         if (st != RMQ_OK) {
             rq_pool_destroy(&consumer->pool);
@@ -304,9 +313,14 @@ static void start_on_loop(void *arg)
                    consumer->options.rebalance_interval_ms);
     rq_timer_start(consumer->loop, &consumer->persist_timer,
                    consumer->options.persist_consumer_offset_interval_ms);
+<<<<<<< Updated upstream
     if (consumer->kind->has_retry_topic) {
         rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
     }
+=======
+    rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
+    rq_lock_start(consumer);
+>>>>>>> Stashed changes
 }
 
 /* After this a message that is sent reaches the listener, also in a group that is new: its start

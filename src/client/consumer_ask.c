@@ -4,8 +4,12 @@
  * What the state machines of a consumer share: requests with an end in any case, reports to people,
  * and the look whether a start has settled. Requests on the I/O thread, reports on any.
  */
+#include <stdarg.h>
+
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "client/consumer_priv.h"
 #include "client/events.h"
 
@@ -20,12 +24,19 @@ void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct r
                      int code, const struct rq_fields *table, const void *fields,
                      int64_t timeout_ms)
 {
+    rq_consumer_ask_with(consumer, ask, peer, code, table, fields, rq_slice(NULL, 0), timeout_ms);
+}
+
+void rq_consumer_ask_with(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,
+                          int code, const struct rq_fields *table, const void *fields,
+                          struct rq_slice body, int64_t timeout_ms)
+{
     ask->consumer = consumer;
     ask->request.early = RMQ_OK;
     ask->request.done = on_answer;
     rq_list_add_tail(&consumer->asks, &ask->node);
     rq_instance_request(consumer->instance, peer, &ask->request, code, table, fields,
-                        rq_slice(NULL, 0), timeout_ms);
+                        body, timeout_ms);
 }
 
 void rq_consumer_cancel(struct rq_ask *ask)
@@ -53,6 +64,43 @@ void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_err
     } else {
         rmq_error_destroy(err);
     }
+}
+
+static const char *note_name(rmq_event_type type)
+{
+    switch (type) {
+    case RMQ_EVENT_FLOW_CONTROL:
+        return "flow control";
+    case RMQ_EVENT_OFFSET_ILLEGAL:
+        return "the broker does not have the offset, the queue goes on elsewhere";
+    case RMQ_EVENT_LOCK_LOST:
+        return "the lock of an ordered queue was lost";
+    case RMQ_EVENT_DEAD_LETTER:
+        return "a message went to the dead letters";
+    default:
+        return "queues changed";
+    }
+}
+
+void rq_consumer_note(struct rmq_consumer *consumer, rmq_event_type type, const char *format, ...)
+{
+    struct rq_buf text;
+    va_list args;
+    rq_buf_init(&text, 0);
+    va_start(args, format);
+    rq_buf_addv(&text, format, args);
+    va_end(args);
+    RQ_LOG(INFO, note_name(type), "group=%s %s", consumer->options.consumer_group,
+           rq_buf_cstr(&text));
+    rmq_events *events = consumer->options.events;
+    char *owned = events ? rq_strdup(rq_buf_cstr(&text)) : NULL;
+    struct rmq_event *event = owned ? rq_event_create(type, consumer, NULL, owned) : NULL;
+    if (event) {
+        rq_events_post(events, event);
+    } else {
+        rq_free(owned);
+    }
+    rq_buf_free(&text);
 }
 
 void rq_consumer_tell_taker(struct rmq_consumer *consumer)

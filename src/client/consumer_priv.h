@@ -117,6 +117,25 @@ struct rq_owned {
     bool committing;
     _Atomic int64_t given; /* atomic: relaxed: behind the last message that poll gave out; -1 */
     int64_t last_offset; /* to be committed when the commit under way has ended; -1 = none */
+    int64_t floor;       /* it does not start below this: it was acknowledged before; -1 = none */
+
+    /* ordered; order.c and queue_lock.c */
+    struct rq_turn turn;
+    /* atomic: seq_cst: messages may be handed out before this time; INT64_MAX without a lock */
+    _Atomic int64_t open_until_ms;
+    atomic_bool wants_hands;  /* atomic: seq_cst: the loop waits for the hands to be empty */
+    atomic_bool left_posted;  /* atomic: seq_cst: who sets it posts left */
+    _Atomic int64_t park_ms;  /* atomic: seq_cst: the pause that left brings along */
+    struct rq_task left;
+    struct rq_timer park_timer; /* loop, like all below */
+    bool lock_asking;
+    bool locked;   /* by the broker's last word */
+    bool had_lock; /* since it was taken up */
+    bool anew;     /* the lock was lost meanwhile: starts anew when no hands hold it */
+    bool leaving;  /* given up when no hands hold it */
+    bool unlock;   /* given back when the last commit has ended */
+    int64_t locked_until_ms;
+    int64_t leaving_until_ms;
     char text[];
 };
 
@@ -170,6 +189,8 @@ struct rmq_consumer {
     struct rq_timer persist_timer;
     struct rq_timer expire_timer;
     struct rq_timer guard_timer;
+    struct rq_timer lock_timer;
+    struct rq_timer lock_retry_timer;
 
     /* loop: closing */
     bool closing;
@@ -193,12 +214,19 @@ rmq_status rq_consumer_create(const rmq_consumer_options *options,
 void rq_consumer_ask(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,
                      int code, const struct rq_fields *table, const void *fields,
                      int64_t timeout_ms);
+void rq_consumer_ask_with(struct rmq_consumer *consumer, struct rq_ask *ask, struct rq_peer *peer,
+                          int code, const struct rq_fields *table, const void *fields,
+                          struct rq_slice body, int64_t timeout_ms);
 void rq_consumer_cancel(
     struct rq_ask *ask); /* loop; done is called with RMQ_ERR_CLOSED, now or soon */
 
 /* Any thread. Logs an error and posts it as an event; takes it over. what: "message could not be
  * read". */
 void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_error *err);
+
+/* Any thread. Logs something that a person may want to know and posts it as an event. */
+void rq_consumer_note(struct rmq_consumer *consumer, rmq_event_type type, const char *format, ...)
+    RMQ_PRINTF(3, 4);
 
 void rq_consumer_tell_taker(
     struct rmq_consumer *consumer); /* any thread: posts RMQ_EVENT_BATCH when that is asked for */
@@ -243,6 +271,8 @@ void rq_pull(struct rq_owned *owned);        /* when nothing hinders it */
 void rq_pull_all(struct rmq_consumer *consumer);
 void rq_pull_starved(struct rmq_consumer *consumer);
 
+struct rq_owned *rq_owned_find(struct rmq_consumer *consumer, const struct rq_mq *name);
+
 /* Any thread: messages are done; frees, charges and resumes what follows from it. */
 void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to);
 
@@ -258,9 +288,49 @@ void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t tim
 
 /* Any thread: sends messages back to the broker; their offsets are held until it has confirmed. */
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level);
+/* The same for one message of an ordered queue, to the dead letters. */
+void rq_send_dead(struct rq_pulled *pulled, uint32_t index);
 void rq_send_back_cancel_waiting(
     struct rmq_consumer *consumer); /* loop: those that wait to be offered again */
 void rq_send_back_expired(struct rmq_consumer *consumer); /* loop: consumeTimeout */
+
+/* ---- dead_letter.c: loop ---- */
+
+void rq_dead_letter_send(struct rq_ask *ask, struct rmq_consumer *consumer, struct rq_peer *peer,
+                         const struct rmq_message_view *view);
+
+/* ---- order.c ---- */
+
+/* The pool's questions (pool.h): who has the turn. */
+bool rq_order_take(struct rq_pool *pool, struct rq_turn *turn, uint32_t most,
+                   struct rq_pulled **pulled, uint32_t *from, uint32_t *count);
+int64_t rq_order_result(struct rq_pool *pool, struct rq_turn *turn, struct rq_pulled *pulled,
+                        uint32_t from, uint32_t to, rmq_consume_result result,
+                        const struct rmq_consume_context *context);
+void rq_order_left(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms);
+
+/* Loop. The queue may have something for its handler. */
+void rq_order_submit(struct rq_owned *owned);
+void rq_order_init(struct rq_owned *owned);
+void rq_order_drop(struct rq_owned *owned);
+/* Whether no hands hold messages of the queue. If they do, rq_order_hands_empty follows. */
+bool rq_order_hands_are_empty(struct rq_owned *owned);
+
+/* ---- queue_lock.c: loop ---- */
+
+bool rq_consumer_locks(const struct rmq_consumer *consumer); /* any thread: ordered, not broadcast */
+void rq_lock_init(struct rmq_consumer *consumer);
+void rq_lock_start(struct rmq_consumer *consumer);
+void rq_lock_stop(struct rmq_consumer *consumer);
+/* Asks for the locks of queues that have none, and renews the others. */
+void rq_lock_queues(struct rmq_consumer *consumer, bool renew);
+void rq_lock_retry(struct rmq_consumer *consumer);
+void rq_lock_give_back(struct rq_owned *owned);
+void rq_lock_give_back_all(struct rmq_consumer *consumer);
+void rq_order_hands_empty(struct rq_owned *owned);
+/* Commits and drops a queue that is no longer ours; an ordered one when no hands hold it. */
+void rq_owned_give_up(struct rq_owned *owned);
+bool rq_owned_keep(struct rq_owned *owned); /* ours after all; true when it was being given up */
 
 /* ---- close.c ---- */
 

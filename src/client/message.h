@@ -81,7 +81,7 @@ struct rmq_message_view {
     int32_t queue_id;
     int32_t flag;
     int32_t sys_flag;
-    int32_t reconsume_times;
+    _Atomic int32_t reconsume_times; /* atomic: relaxed: an ordered consumer counts on */
     int64_t queue_offset;
     int64_t commit_log_offset;
     int64_t born_timestamp_ms;

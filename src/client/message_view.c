@@ -115,7 +115,7 @@ static void fill_view(struct rmq_message_view *view, struct rq_views *views,
     view->queue_id = msg->queue_id;
     view->flag = msg->flag;
     view->sys_flag = msg->sys_flag;
-    view->reconsume_times = msg->reconsume_times;
+    atomic_init(&view->reconsume_times, msg->reconsume_times);
     view->queue_offset = msg->queue_offset;
     view->commit_log_offset = msg->commit_log_offset;
     view->born_timestamp_ms = msg->born_timestamp_ms;
@@ -394,7 +394,7 @@ int64_t rmq_message_view_store_timestamp_ms(const rmq_message_view *view)
 
 int32_t rmq_message_view_reconsume_times(const rmq_message_view *view)
 {
-    return view ? view->reconsume_times : 0;
+    return view ? atomic_load_explicit(&view->reconsume_times, memory_order_relaxed) : 0;
 }
 
 int32_t rmq_message_view_flag(const rmq_message_view *view)

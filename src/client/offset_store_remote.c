@@ -32,7 +32,8 @@ static void ask(struct rq_owned *owned, enum rq_pick pick, int code, const struc
 
 void rq_offset_locate(struct rq_owned *owned)
 {
-    if (!owned->topic || owned->asking || owned->located || !owned->consumer->running) {
+    if (!owned->topic || owned->asking || owned->located || !owned->consumer->running ||
+        atomic_load(&owned->open_until_ms) == 0) { /* ordered: not locked yet */
         return;
     }
     if (!owned->consumer->kind->pulls) {
@@ -191,8 +192,13 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
     if (last >= 0 && last != owned->committed && status != RMQ_ERR_CLOSED) {
         rq_offset_commit(owned, last, RQ_ASK_TIMEOUT_MS / 3);
     }
+<<<<<<< Updated upstream
     if (consumer->kind->committed) {
         consumer->kind->committed(owned);
+=======
+    if (owned->unlock && !owned->committing) {
+        rq_lock_give_back(owned); /* who locks it next reads this offset */
+>>>>>>> Stashed changes
     }
     rq_owned_release(owned);
     rq_free(commit);

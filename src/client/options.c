@@ -158,6 +158,21 @@ static const struct rq_option consumer_options[] = {
              "Most bytes that one body may expand to."),
     {"serializeType", RQ_OPT_STRING, CONSUMER(serialize_type), "JSON", 0, 0, "JSON|ROCKETMQ",
      SERIALIZE_HELP},
+    {"messageModel", RQ_OPT_ENUM, CONSUMER(message_model), "CLUSTERING", 0, 0,
+     "CLUSTERING|BROADCASTING",
+     "Whether the members of the group share the messages or each gets all."},
+    BOOLEAN("consumeOrderly", CONSUMER(consume_orderly), "false",
+            "Whether the messages of a queue are consumed one after the other, in the order of the "
+            "queue, by the one member that holds its lock."),
+    NUMBER64("suspendCurrentQueueTimeMillis", CONSUMER(suspend_current_queue_time_ms), "1000", 10,
+             30000, "Pause in ms of an ordered queue whose message could not be consumed."),
+    NUMBER64("maxTimeConsumeContinuously", CONSUMER(max_time_consume_continuously_ms), "60000", 1,
+             86400000, "ms after which a worker leaves an ordered queue for another one."),
+    NUMBER64("lockInterval", CONSUMER(lock_interval_ms), "20000", 100, 40000,
+             "Interval in ms at which the locks of ordered queues are renewed; a lock counts for "
+             "one and a half intervals, and at the broker for a minute."),
+    {"localOffsetStoreDir", RQ_OPT_STRING, CONSUMER(local_offset_store_dir), NULL, 0, 0, NULL,
+     "Folder of the offset files of broadcasting consumers; without it ~/.rocketmq_offsets."},
 };
 
 const struct rq_table rq_producer_table = {

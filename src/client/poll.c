@@ -29,7 +29,7 @@ static struct rmq_batch *make_batch(struct rmq_consumer *consumer)
         rq_alloc(sizeof *batch + most * (sizeof *batch->views + sizeof *batch->at));
     if (batch) {
         *batch = (struct rmq_batch){.consumer = consumer};
-        batch->context = (rmq_consume_context){.ack_index = INT32_MAX};
+        batch->context = RQ_CONTEXT_DEFAULT;
         batch->at = (uint32_t *)(void *)(batch->views + most);
         rq_list_init(&batch->taken.node);
     }
@@ -47,14 +47,21 @@ static void fill_batch(struct rmq_batch *batch)
         if (!(view->sys_flag & RQ_SYS_COMPRESSED) || pool->options.ops->prepare(pool, pulled, i)) {
             batch->at[batch->count] = i;
             batch->views[batch->count++] = view;
+        } else if (batch->taken.turn) { /* what is behind it waits until it is gone */
+            rq_process_queue_put_back(pulled->queue, pulled, i);
+            return;
         }
     }
 }
 
 static void give_back(struct rmq_batch *batch)
 {
-    if (rq_pool_give_back(&batch->consumer->pool, &batch->taken)) {
-        rq_pool_leave(&batch->consumer->pool);
+    struct rq_pool *pool = &batch->consumer->pool;
+    if (rq_pool_give_back(pool, &batch->taken)) {
+        if (batch->taken.turn) {
+            rq_pool_end_turn(pool, batch->taken.turn, RQ_TURN_OVER);
+        }
+        rq_pool_leave(pool);
     }
 }
 
@@ -140,6 +147,17 @@ static void report(struct rmq_batch *batch, size_t first, size_t last, bool done
     }
 }
 
+static void finish_turn(struct rmq_batch *batch, rmq_consume_result result)
+{
+    struct rq_pool *pool = &batch->consumer->pool;
+    struct rq_turn *turn = batch->taken.turn;
+    uint32_t from = batch->at[0];
+    int64_t wait_ms =
+        pool->options.ops->turn_result(pool, turn, batch->taken.pulled, from,
+                                       from + (uint32_t)batch->count, result, &batch->context);
+    rq_pool_end_turn(pool, turn, wait_ms);
+}
+
 /* false: was finished before. */
 static bool finish(struct rmq_batch *batch, rmq_consume_result result)
 {
@@ -147,9 +165,13 @@ static bool finish(struct rmq_batch *batch, rmq_consume_result result)
     if (!rq_pool_give_back(pool, &batch->taken)) {
         return false;
     }
-    size_t good = good_count(batch, result);
-    report(batch, 0, good, true);
-    report(batch, good, batch->count, false);
+    if (batch->taken.turn) {
+        finish_turn(batch, result);
+    } else {
+        size_t good = good_count(batch, result);
+        report(batch, 0, good, true);
+        report(batch, good, batch->count, false);
+    }
     rq_pool_leave(pool);
     return true;
 }
@@ -213,5 +235,19 @@ void rmq_consume_context_set_delay_level(rmq_consume_context *context, int delay
 {
     if (context) {
         context->delay_level = delay_level;
+    }
+}
+
+void rmq_consume_context_set_auto_commit(rmq_consume_context *context, bool auto_commit)
+{
+    if (context) {
+        context->manual_commit = !auto_commit;
+    }
+}
+
+void rmq_consume_context_set_suspend_ms(rmq_consume_context *context, int64_t suspend_ms)
+{
+    if (context) {
+        context->suspend_ms = suspend_ms < 0 ? -1 : suspend_ms;
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The list of work, who is woken for it, takers, and the pool's start and end. More workers are
- * woken only when those awake do not get on (rq_pool_guard), so a fast listener costs one wake-up
- * per burst. The I/O thread submits and withdraws, takers are any threads.
+ * The list of work, who is woken for it, and the pool's start and end. More workers are woken only
+ * when those awake do not get on (rq_pool_guard), so a fast listener costs one wake-up per burst.
+ * The I/O thread submits and withdraws.
  */
 #include "client/pool.h"
 
@@ -36,15 +36,16 @@ bool rq_pool_unlink_locked(struct rq_run *run) RQ_REQUIRES(lock)
     return true;
 }
 
-static bool has_work_locked(const struct rq_pool *pool) RQ_REQUIRES(lock)
+bool rq_pool_has_work_locked(const struct rq_pool *pool) RQ_REQUIRES(lock)
 {
-    return !rq_list_empty(&pool->ready) || !rq_list_empty(&pool->again);
+    return !rq_list_empty(&pool->ready) || !rq_list_empty(&pool->again) ||
+           !rq_list_empty(&pool->turns);
 }
 
 /* The descriptor of takers is readable while a take would return at once. */
-static void update_fd_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+void rq_pool_update_fd_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
 {
-    bool readable = has_work_locked(pool) || rq_pool_is_stopping(pool);
+    bool readable = rq_pool_has_work_locked(pool) || rq_pool_is_stopping(pool);
     if (pool->fd < 0 || readable == pool->readable) {
         return;
     }
@@ -104,6 +105,9 @@ static int64_t backlog_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
         uint32_t next = atomic_load_explicit(&run->next, memory_order_relaxed);
         count += next < run->end ? run->end - next : 0;
     }
+    for (struct rq_list *node = pool->turns.next; node != &pool->turns; node = node->next) {
+        count++; /* a queue is for one worker, however much it has */
+    }
     return count;
 }
 
@@ -119,13 +123,13 @@ static int64_t wanted_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES
     return useful > awake ? useful - awake : 0;
 }
 
-static void offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lock)
+void rq_pool_offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lock)
 {
     if (pool->options.listener) {
         wake_locked(pool, wanted_locked(pool, messages));
         return;
     }
-    update_fd_locked(pool);
+    rq_pool_update_fd_locked(pool);
     if (pool->takers > 0) {
         pool->owed++;
     }
@@ -146,10 +150,10 @@ bool rq_pool_submit(struct rq_pool *pool, struct rq_pulled *pulled)
 {
     rq_mutex_lock(&pool->lock);
     bool stopped = rq_pool_is_stopping(pool);
-    bool first = !stopped && !has_work_locked(pool);
+    bool first = !stopped && !rq_pool_has_work_locked(pool);
     if (!stopped) {
         rq_list_add_tail(&pool->ready, &pulled->run.node);
-        offer_locked(pool, pulled->count);
+        rq_pool_offer_locked(pool, pulled->count);
     }
     unlock_and_wake(pool);
     if (stopped) {
@@ -168,8 +172,13 @@ rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, 
     rq_pulled_retain(pulled);
     rq_mutex_lock(&pool->lock);
     rq_list_add_tail(&pool->again, &again->node);
+<<<<<<< Updated upstream
     offer_locked(pool, 1);
     unlock_and_wake(pool);
+=======
+    rq_pool_offer_locked(pool, 1);
+    rq_mutex_unlock(&pool->lock);
+>>>>>>> Stashed changes
     return RMQ_OK;
 }
 
@@ -178,7 +187,7 @@ void rq_pool_withdraw(struct rq_pool *pool, struct rq_pulled *pulled)
     rq_mutex_lock(&pool->lock);
     atomic_store_explicit(&pulled->run.next, pulled->run.end, memory_order_relaxed);
     bool listed = rq_pool_unlink_locked(&pulled->run);
-    update_fd_locked(pool);
+    rq_pool_update_fd_locked(pool);
     rq_mutex_unlock(&pool->lock);
     if (listed) {
         rq_pulled_release(pulled);
@@ -274,82 +283,6 @@ void rq_pool_each_stuck(struct rq_pool *pool, int64_t now_ms, int64_t timeout_ms
     rq_mutex_unlock(&pool->lock);
 }
 
-/* ---- takers ---- */
-
-static void take_locked(struct rq_pool *pool, struct rq_batch_node *batch) RQ_REQUIRES(lock)
-{
-    struct rq_again *again = rq_pool_pop_again_locked(pool);
-    if (again) {
-        *batch = (struct rq_batch_node){.pulled = again->pulled, .from = again->index, .count = 1};
-        rq_free(again);
-        return;
-    }
-    /* Claims are made under the lock here, so a run that is not exhausted has something left. */
-    struct rq_run *run = rq_pool_next_run_locked(pool);
-    if (run) {
-        batch->pulled = run->pulled;
-        batch->from = rq_run_claim(run, (uint32_t)pool->options.batch_max, &batch->count);
-        rq_list_remove(&run->node);
-        if (rq_run_is_exhausted(run)) {
-            rq_pulled_release(run->pulled);
-        } else {
-            rq_list_add_head(&pool->ready, &run->node);
-        }
-    }
-}
-
-rmq_status rq_pool_take(struct rq_pool *pool, int64_t deadline_ms, struct rq_batch_node *batch,
-                        bool *more)
-{
-    rmq_status st = RMQ_OK;
-    batch->pulled = NULL;
-    rq_mutex_lock(&pool->lock);
-    while (st == RMQ_OK && !batch->pulled) {
-        if (rq_pool_is_stopping(pool)) {
-            st = RMQ_ERR_CLOSED;
-        } else if (has_work_locked(pool)) {
-            take_locked(pool, batch);
-        } else {
-            pool->takers++;
-            bool in_time = rq_cond_wait_until(&pool->work, &pool->lock, deadline_ms);
-            pool->takers--;
-            bool late = !in_time && !has_work_locked(pool) && !rq_pool_is_stopping(pool);
-            st = late ? RMQ_ERR_TIMEOUT : RMQ_OK;
-        }
-    }
-    if (batch->pulled) {
-        batch->taken_ms = rq_mono_ms();
-        rq_list_add_tail(&pool->batches, &batch->node);
-        pool->in_hands++;
-        if (has_work_locked(pool) && pool->takers > 0) {
-            rq_cond_signal(&pool->work);
-        }
-    }
-    *more = has_work_locked(pool);
-    update_fd_locked(pool);
-    rq_mutex_unlock(&pool->lock);
-    return st;
-}
-
-bool rq_pool_give_back(struct rq_pool *pool, struct rq_batch_node *batch)
-{
-    rq_mutex_lock(&pool->lock);
-    bool mine = !rq_list_empty(&batch->node);
-    rq_list_remove(&batch->node);
-    rq_mutex_unlock(&pool->lock);
-    return mine;
-}
-
-void rq_pool_leave(struct rq_pool *pool)
-{
-    rq_mutex_lock(&pool->lock);
-    bool last = rq_pool_leave_locked(pool);
-    rq_mutex_unlock(&pool->lock);
-    if (last) {
-        pool->options.ops->quiet(pool);
-    }
-}
-
 /* ---- start and end ---- */
 
 rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *options,
@@ -360,6 +293,7 @@ rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *opti
     atomic_init(&pool->listener_ns, -1);
     rq_list_init(&pool->ready);
     rq_list_init(&pool->again);
+    rq_list_init(&pool->turns);
     rq_list_init(&pool->batches);
     rq_mutex_init(&pool->lock);
     rq_cond_init(&pool->work);
@@ -396,6 +330,10 @@ static void drop_work(struct rq_pool *pool)
     for (struct rq_list *node = rq_list_pop(&pool->ready); node; node = rq_list_pop(&pool->ready)) {
         rq_pulled_release(pulled_of(node));
     }
+    for (struct rq_list *node = rq_list_pop(&pool->turns); node; node = rq_list_pop(&pool->turns)) {
+        pool->options.ops->turn_left(pool, RQ_CONTAINER_OF(node, struct rq_turn, node),
+                                     RQ_TURN_OVER);
+    }
 }
 
 void rq_pool_destroy(struct rq_pool *pool)
@@ -419,7 +357,7 @@ void rq_pool_stop(struct rq_pool *pool)
     bool first = !rq_pool_is_stopping(pool);
     atomic_store_explicit(&pool->stopping, true, memory_order_release);
     bool quiet = first && pool->in_hands == 0;
-    update_fd_locked(pool);
+    rq_pool_update_fd_locked(pool);
     rq_cond_broadcast(&pool->work);
     rq_cond_broadcast(&pool->change);
     rq_mutex_unlock(&pool->lock);

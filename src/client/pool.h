@@ -23,6 +23,18 @@
 struct rq_pool;
 struct rq_worker;
 
+/* An ordered queue's turn: who has it in hands is the only one that hands out messages of the
+ * queue. Embedded in the queue's owner; the pool holds one reference of the owner while it is
+ * listed, in hands or parked. */
+struct rq_turn {
+    struct rq_list node; /* guarded by the pool's lock: in pool->turns, else alone */
+    bool busy;           /* guarded by the pool's lock: in hands */
+    bool again;          /* guarded by the pool's lock: submitted while it was in hands */
+    bool parked;         /* guarded by the pool's lock: waits for its time */
+};
+
+#define RQ_TURN_OVER (-1) /* nothing to do, or nothing allowed, until it is submitted again */
+
 /* The consumer's side; on worker threads and in finish, with no lock held. */
 struct rq_pool_ops {
     /* Messages from … to-1 of a pull were consumed. */
@@ -35,6 +47,18 @@ struct rq_pool_ops {
     bool (*prepare)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index);
     /* After a stop: the last one that had messages in hands has come back. */
     void (*quiet)(struct rq_pool *pool);
+
+    /* Ordered. The next messages of the queue, with a reference of their pull; false: none may be
+     * handed out now. */
+    bool (*turn_take)(struct rq_pool *pool, struct rq_turn *turn, uint32_t most,
+                      struct rq_pulled **pulled, uint32_t *from, uint32_t *count);
+    /* How they were consumed. Returns 0 to go on at once, ms to wait, or RQ_TURN_OVER. */
+    int64_t (*turn_result)(struct rq_pool *pool, struct rq_turn *turn, struct rq_pulled *pulled,
+                           uint32_t from, uint32_t to, rmq_consume_result result,
+                           const struct rmq_consume_context *context);
+    /* The turn left the hands. wait_ms > 0: it is parked, and rq_pool_unpark is to be called after
+     * that time; the reference of the owner passes to who does. Else the reference is given up. */
+    void (*turn_left)(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms);
 };
 
 struct rq_pool_options {
@@ -43,12 +67,14 @@ struct rq_pool_options {
     void *listener_user;
     int32_t threads;   /* workers, started when there is work for them */
     int32_t batch_max; /* most messages of a listener call or a take */
+    int64_t turn_most_ms; /* ordered: another queue may have the worker after this */
 };
 
 /* What a taker has in hands. Embedded in rmq_batch. */
 struct rq_batch_node {
     struct rq_list node;      /* guarded by the pool's lock: in batches until given back */
     struct rq_pulled *pulled; /* one reference */
+    struct rq_turn *turn;     /* ordered, else NULL */
     uint32_t from;
     uint32_t count;
     int64_t taken_ms;
@@ -57,7 +83,12 @@ struct rq_batch_node {
 struct rmq_consume_context {
     int32_t ack_index; /* index of the last message that is done */
     int delay_level;
+    bool manual_commit; /* ordered */
+    int64_t suspend_ms; /* ordered; -1 = suspendCurrentQueueTimeMillis */
 };
+
+#define RQ_CONTEXT_DEFAULT                                                                         \
+    (struct rmq_consume_context){.ack_index = INT32_MAX, .suspend_ms = -1}
 
 struct rq_pool {
     struct rq_pool_options options; /* immutable */
@@ -74,6 +105,7 @@ struct rq_pool {
     /* guarded by lock */
     struct rq_list ready;   /* rq_run.node; each holds a reference of its pull */
     struct rq_list again;   /* struct rq_again: single messages offered once more */
+    struct rq_list turns;   /* rq_turn.node: ordered queues that have something */
     struct rq_list batches; /* rq_batch_node: taken and neither finished nor destroyed */
     int32_t started;        /* workers with a thread */
     int32_t idle;           /* of these, asleep */
@@ -100,6 +132,15 @@ rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, 
 
 /* Takes a run back: no further message of it is handed out. */
 void rq_pool_withdraw(struct rq_pool *pool, struct rq_pulled *pulled);
+
+/* Ordered: the queue may have something. Takes over the caller's reference of the turn's owner
+ * when it returns true. *first: there was no work before. */
+bool rq_pool_submit_turn(struct rq_pool *pool, struct rq_turn *turn, bool *first);
+/* Its wait is over, or shall be: true when it was parked; its reference is the caller's then. */
+bool rq_pool_unpark(struct rq_pool *pool, struct rq_turn *turn);
+/* Takes a turn off the list; true when it was there: its reference is the caller's then. */
+bool rq_pool_withdraw_turn(struct rq_pool *pool, struct rq_turn *turn);
+bool rq_pool_turn_is_busy(struct rq_pool *pool, const struct rq_turn *turn);
 
 /* Called some ms after a submit: wakes more workers when those awake do not get on. Returns
  * whether it wants to be called again. */
@@ -135,5 +176,8 @@ rmq_status rq_pool_take(struct rq_pool *pool, int64_t deadline_ms, struct rq_bat
 /* The first to give a batch back gets true, reports its messages and then calls rq_pool_leave. */
 bool rq_pool_give_back(struct rq_pool *pool, struct rq_batch_node *batch);
 void rq_pool_leave(struct rq_pool *pool);
+
+/* The end of a batch's turn, between the two. wait_ms as of turn_result. */
+void rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms);
 
 #endif

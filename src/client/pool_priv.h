@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a pool, shared by pool.c (the list of work, takers, start and end) and
- * consume_concurrent.c (workers).
+ * The inside of a pool, shared by pool.c (the list of work, start and end), pool_take.c (takers),
+ * consume_concurrent.c (workers) and consume_orderly.c (turns of ordered queues).
  */
 #ifndef RQ_CLIENT_POOL_PRIV_H
 #define RQ_CLIENT_POOL_PRIV_H
@@ -38,7 +38,25 @@ struct rq_worker {
 /* What a worker's thread runs. consume_concurrent.c. */
 void rq_pool_work(void *arg);
 
+/* consume_orderly.c: one turn of a queue, no lock held; wait_ms as of turn_result. */
+int64_t rq_worker_consume_turn(struct rq_worker *worker, struct rq_turn *turn);
+/* Takes the oldest turn off the list, into hands. */
+struct rq_turn *rq_pool_next_turn_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
+
+/* consume_concurrent.c: makes bodies readable and notes them in worker->views; returns how many
+ * from the first on are, before one that is not. */
+uint32_t rq_worker_prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at,
+                           uint32_t count);
+void rq_worker_note_call(struct rq_worker *worker, uint32_t at, uint32_t count);
+/* Expanded bodies are kept only while somebody looks at them: a cache full of them would need
+ * many times its limit. */
+void rq_worker_shrink(struct rq_pulled *pulled, uint32_t at, uint32_t count);
+
 /* pool.c */
+bool rq_pool_has_work_locked(const struct rq_pool *pool) RQ_REQUIRES(lock);
+void rq_pool_update_fd_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
+/* There is more work for somebody: messages of it. */
+void rq_pool_offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lock);
 struct rq_again *rq_pool_pop_again_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
 /* The next run, which goes behind the others, so that the next worker takes another one. The
  * caller gets a reference. */

@@ -107,6 +107,21 @@ struct rq_process_done {
     bool has_room; /* the queue was waiting and has room again: pull */
 };
 
+/* ---- ordered: who has the queue's turn. run.next is the first message that was not taken. ---- */
+
+/* The next messages in order, up to most of one pull, with a reference of it. false: there are
+ * none, or the next one is on its way back. */
+bool rq_process_queue_take(struct rq_process_queue *queue, uint32_t most, struct rq_pulled **pulled,
+                           uint32_t *from, uint32_t *count);
+/* Messages that were taken are to be taken again: those of a pull from an index on, or all that are
+ * not done. */
+void rq_process_queue_put_back(struct rq_process_queue *queue, struct rq_pulled *pulled,
+                               uint32_t from);
+void rq_process_queue_put_all_back(struct rq_process_queue *queue);
+/* Messages that were taken and are not done: those of the first such pull, with a reference of it. */
+bool rq_process_queue_taken(struct rq_process_queue *queue, struct rq_pulled **pulled,
+                            uint32_t *from, uint32_t *to);
+
 /* Messages from … to-1 of a pull are done. Any thread. */
 void rq_process_queue_done(struct rq_process_queue *queue, struct rq_pulled *pulled, uint32_t from,
                            uint32_t to, struct rq_process_done *out);

@@ -60,6 +60,8 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     struct rq_process_limits limits = {0};
     rq_process_queue_init(&owned->process, &limits);
     owned->process.release = release_process;
+    owned->floor = -1;
+    rq_order_init(owned);
     rq_list_add_tail(&topic->queues, &owned->node);
     topic->queue_count++;
     rq_owned_set_limits(owned);
@@ -98,7 +100,9 @@ void rq_owned_set_limits(struct rq_owned *owned)
         mib = share_of(options->pull_threshold_size_for_topic, queues);
     }
     struct rq_process_limits limits = {
-        .count = count, .bytes = mib << 20, .span = options->consume_concurrently_max_span};
+        .count = count,
+        .bytes = mib << 20,
+        .span = options->consume_orderly ? INT64_MAX / 16 : options->consume_concurrently_max_span};
     rq_process_queue_set_limits(&owned->process, &limits);
 }
 
@@ -116,8 +120,10 @@ void rq_owned_drop(struct rq_owned *owned, bool commit)
 {
     struct rmq_consumer *consumer = owned->consumer;
     if (commit) {
+        owned->unlock = owned->locked && rq_order_hands_are_empty(owned);
         rq_offset_commit_last(owned, RQ_ASK_TIMEOUT_MS);
     }
+    rq_order_drop(owned);
     struct rq_list dropped;
     rq_list_init(&dropped);
     rq_process_queue_drop(&owned->process, &dropped);
@@ -134,13 +140,31 @@ void rq_owned_drop(struct rq_owned *owned, bool commit)
     if (owned->asking) {
         rq_consumer_cancel(&owned->ask);
     }
+    if (owned->unlock && !owned->committing) {
+        rq_lock_give_back(owned);
+    }
     rq_owned_release(owned);
+}
+
+struct rq_owned *rq_owned_find(struct rmq_consumer *consumer, const struct rq_mq *name)
+{
+    struct rq_subscribed *topic = rq_subscribed_find(consumer, name->topic);
+    for (struct rq_list *node = topic ? topic->queues.next : NULL; node && node != &topic->queues;
+         node = node->next) {
+        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
+        if (rq_mq_equal(&owned->name, name)) {
+            return owned;
+        }
+    }
+    return NULL;
 }
 
 /* ---- when to pull ---- */
 
 void rq_owned_start(struct rq_owned *owned, int64_t offset, bool stored)
 {
+    stored = stored && offset >= owned->floor;
+    offset = offset > owned->floor ? offset : owned->floor;
     owned->located = true;
     owned->next_offset = offset;
     owned->delay_ms = RQ_RETRY_FIRST_MS;
@@ -259,8 +283,13 @@ void rq_pull(struct rq_owned *owned)
 {
     struct rmq_consumer *consumer = owned->consumer;
     if (!owned->topic || owned->asking || !owned->located || !consumer->running ||
+<<<<<<< Updated upstream
         consumer->suspended || owned->paused || !consumer->kind->pulls ||
         rq_timer_running(&owned->timer)) {
+=======
+        consumer->suspended || rq_timer_running(&owned->timer) ||
+        rq_loop_now(consumer->loop) >= atomic_load(&owned->open_until_ms)) {
+>>>>>>> Stashed changes
         return;
     }
     if (is_starved(owned) || !rq_process_queue_has_room(&owned->process)) {
@@ -304,10 +333,15 @@ static void hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t 
     pulled->queue = &owned->process;
     rq_owned_retain(owned);
     atomic_fetch_add(&consumer->cached, (int64_t)pulled->memory);
-    rq_pulled_retain(pulled); /* the pool's */
-    rq_process_queue_put(&owned->process, pulled, next);
-    if (rq_pool_submit(&consumer->pool, pulled)) {
-        rq_consumer_tell_taker(consumer);
+    if (consumer->options.consume_orderly) {
+        rq_process_queue_put(&owned->process, pulled, next);
+        rq_order_submit(owned);
+    } else {
+        rq_pulled_retain(pulled); /* the pool's */
+        rq_process_queue_put(&owned->process, pulled, next);
+        if (rq_pool_submit(&consumer->pool, pulled)) {
+            rq_consumer_tell_taker(consumer);
+        }
     }
     start_guard(consumer);
 }
@@ -421,10 +455,9 @@ static void take_nothing(struct rq_owned *owned, int64_t next)
 static void move_offset(struct rq_owned *owned, int64_t offset)
 {
     struct rq_subscribed *topic = owned->topic;
-    RQ_LOG(WARN, "the broker does not have the offset, the queue goes on elsewhere",
-           "topic=%s broker=%s queue=%d offset=%lld next=%lld", owned->name.topic,
-           owned->name.broker_name, (int)owned->name.queue_id, (long long)owned->next_offset,
-           (long long)offset);
+    rq_consumer_note(owned->consumer, RMQ_EVENT_OFFSET_ILLEGAL, "%s %s:%d %lld -> %lld",
+                     owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id,
+                     (long long)owned->next_offset, (long long)offset);
     struct rq_owned *fresh = rq_owned_create(topic, &owned->name);
     if (!fresh) {
         rq_owned_retry(owned);

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "client/consumer_priv.h"
-#include "client/events.h"
 #include "wire/bodies.h"
 
 #define UNKNOWN_ROUTE_MOST_MS                                                                      \
@@ -245,9 +244,14 @@ static bool share_apply(const struct share *share, struct rq_subscribed *topic, 
     RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
     {
         struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
-        if (share->gone[i++]) {
+        if (!share->gone[i++]) {
+            if (rq_owned_keep(owned)) {
+                note_change(text, '+', &owned->name);
+                changed = true;
+            }
+        } else if (!owned->leaving) {
             note_change(text, '-', &owned->name);
-            rq_owned_drop(owned, true);
+            rq_owned_give_up(owned);
             changed = true;
         }
     }
@@ -272,6 +276,7 @@ static void tell_change(struct rq_subscribed *topic, struct rq_buf *text)
         rq_owned_set_limits(RQ_CONTAINER_OF(node, struct rq_owned, node));
     }
     rq_instance_heartbeat(consumer->instance);
+<<<<<<< Updated upstream
     RQ_LOG(INFO, "queues changed", "group=%s %s", consumer->options.consumer_group,
            rq_buf_cstr(text));
     if (consumer->kind->changed) {
@@ -287,6 +292,9 @@ static void tell_change(struct rq_subscribed *topic, struct rq_buf *text)
     } else {
         rq_free(owned_text);
     }
+=======
+    rq_consumer_note(consumer, RMQ_EVENT_REBALANCED, "%s", rq_buf_cstr(text));
+>>>>>>> Stashed changes
 }
 
 static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_names *ids)
@@ -308,6 +316,7 @@ static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_nam
     if (st == RMQ_OK && share_apply(&share, topic, &text)) {
         tell_change(topic, &text);
     }
+    rq_lock_queues(topic->consumer, false);
     share_free(&share);
     rq_buf_free(&text);
     return st;

@@ -25,11 +25,21 @@ struct rq_back {
     struct rq_pulled *pulled; /* referenced */
     uint32_t index;
     int delay_level;
+    bool dead; /* ordered: straight to the dead letters */
 };
 
 static struct rmq_consumer *consumer_of(const struct rq_pulled *pulled)
 {
     return rq_owned_of(pulled->queue)->consumer;
+}
+
+/* Ordered: the queue waited for this message. */
+static void go_on(const struct rq_back *back)
+{
+    struct rq_owned *owned = rq_owned_of(back->pulled->queue);
+    if (owned->topic && owned->consumer->options.consume_orderly) {
+        rq_order_submit(owned);
+    }
 }
 
 static void end(struct rq_back *back)
@@ -48,6 +58,11 @@ static void offer_again(struct rq_timer *timer)
     struct rq_pulled *pulled = back->pulled;
     struct rmq_consumer *consumer = consumer_of(pulled);
     rq_process_queue_end_back(pulled->queue, pulled->views[back->index]);
+    if (consumer->options.consume_orderly) {
+        go_on(back);
+        end(back);
+        return;
+    }
     if (rq_pool_submit_again(&consumer->pool, pulled, back->index) != RMQ_OK) {
         rq_timer_start(consumer->loop, &back->timer, RQ_OFFER_AGAIN_MS);
         return;
@@ -64,12 +79,32 @@ static void note_failure(struct rq_back *back, rmq_status status, const struct r
                        "a message could not be sent back, it is offered again", err);
 }
 
+static int32_t most_reconsumes(const struct rmq_consumer *consumer)
+{
+    int32_t most = consumer->options.max_reconsume_times;
+    return most < 0 ? DEFAULT_MAX_RECONSUME : most;
+}
+
+static void note_dead_letter(struct rq_back *back)
+{
+    struct rmq_consumer *consumer = consumer_of(back->pulled);
+    const struct rmq_message_view *view = back->pulled->views[back->index];
+    int32_t times = atomic_load_explicit(&view->reconsume_times, memory_order_relaxed);
+    if (back->dead || back->delay_level < 0 || times >= most_reconsumes(consumer)) {
+        rq_consumer_note(consumer, RMQ_EVENT_DEAD_LETTER, "%s %s:%d %lld %s reconsumed=%d",
+                         view->topic, view->broker_name, (int)view->queue_id,
+                         (long long)view->queue_offset, rmq_message_view_id(view), (int)times);
+    }
+}
+
 static void on_answer(struct rq_ask *ask, rmq_status status, struct rq_in *answer)
 {
     struct rq_back *back = RQ_CONTAINER_OF(ask, struct rq_back, ask);
     struct rmq_consumer *consumer = consumer_of(back->pulled);
     if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
+        note_dead_letter(back);
         rq_owned_done(back->pulled, back->index, back->index + 1);
+        go_on(back);
         struct rq_subscribed *retry = rq_subscribed_find(consumer, consumer->retry_topic);
         if (retry && !retry->route) {
             rq_subscribed_refresh(retry); /* the broker has made it by now */
@@ -90,7 +125,6 @@ static void carry_out(struct rq_task *task)
     struct rq_back *back = RQ_CONTAINER_OF(task, struct rq_back, task);
     struct rmq_consumer *consumer = consumer_of(back->pulled);
     const struct rmq_message_view *view = back->pulled->views[back->index];
-    int32_t most = consumer->options.max_reconsume_times;
     rq_list_add_tail(&consumer->backs, &back->node);
     struct rq_hdr_send_back fields = {.offset = view->commit_log_offset,
                                       .group = rq_slice_str(consumer->options.consumer_group),
@@ -98,17 +132,21 @@ static void carry_out(struct rq_task *task)
                                       .origin_msg_id = rq_slice_str(rmq_message_view_id(view)),
                                       .origin_topic = rq_slice_str(view->topic)};
     RQ_SET(send_back, &fields, unit_mode, false);
-    RQ_SET(send_back, &fields, max_reconsume_times, most < 0 ? DEFAULT_MAX_RECONSUME : most);
+    RQ_SET(send_back, &fields, max_reconsume_times, most_reconsumes(consumer));
     struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(view->broker_name),
                                               RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
     if (!peer) {
         peer = rq_instance_peer(consumer->instance, rmq_message_view_store_host(view));
     }
+    if (back->dead) {
+        rq_dead_letter_send(&back->ask, consumer, peer, view);
+        return;
+    }
     rq_consumer_ask(consumer, &back->ask, peer, RQ_REQ_CONSUMER_SEND_MSG_BACK, &rq_tab_send_back,
                     &fields, RQ_BACK_TIMEOUT_MS);
 }
 
-static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level)
+static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level, bool dead)
 {
     struct rq_process_queue *queue = pulled->queue;
     if (!rq_process_queue_begin_back(queue, pulled->views[index])) {
@@ -126,6 +164,7 @@ static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level)
     back->pulled = pulled;
     back->index = index;
     back->delay_level = delay_level;
+    back->dead = dead;
     rq_list_init(&back->node);
     rq_timer_init(&back->timer, offer_again);
     rq_pulled_retain(pulled);
@@ -138,8 +177,13 @@ static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level)
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level)
 {
     for (uint32_t i = from; i < to; i++) {
-        begin(pulled, i, delay_level);
+        begin(pulled, i, delay_level, false);
     }
+}
+
+void rq_send_dead(struct rq_pulled *pulled, uint32_t index)
+{
+    begin(pulled, index, 0, true);
 }
 
 void rq_send_back_cancel_waiting(struct rmq_consumer *consumer)
@@ -163,7 +207,7 @@ static void look_at(void *user, struct rq_pulled *pulled, uint32_t from, uint32_
             RQ_LOG(WARN, "a message has been consumed for longer than consumeTimeout, it goes back",
                    "topic=%s queue=%d offset=%lld", pulled->views[i]->topic,
                    (int)pulled->views[i]->queue_id, (long long)pulled->views[i]->queue_offset);
-            begin(pulled, i, EXPIRED_DELAY_LEVEL);
+            begin(pulled, i, EXPIRED_DELAY_LEVEL, false);
         }
     }
 }
@@ -180,7 +224,7 @@ static void send_stranded(struct rmq_consumer *consumer)
             uint32_t index = 0;
             struct rq_pulled *pulled = rq_process_queue_stranded(queue, &index);
             if (pulled) {
-                begin(pulled, index, 0);
+                begin(pulled, index, 0, consumer->options.consume_orderly);
                 rq_pulled_release(pulled);
             }
         }
@@ -189,7 +233,9 @@ static void send_stranded(struct rmq_consumer *consumer)
 
 void rq_send_back_expired(struct rmq_consumer *consumer)
 {
-    rq_pool_each_stuck(&consumer->pool, rq_loop_now(consumer->loop),
-                       consumer->options.consume_timeout_ms, look_at, NULL);
+    if (!consumer->options.consume_orderly) {
+        rq_pool_each_stuck(&consumer->pool, rq_loop_now(consumer->loop),
+                           consumer->options.consume_timeout_ms, look_at, NULL);
+    }
     send_stranded(consumer);
 }

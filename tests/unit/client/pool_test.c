@@ -101,7 +101,8 @@ static void on_quiet(struct rq_pool *from_pool)
     atomic_fetch_add(&quiet_count, 1);
 }
 
-static const struct rq_pool_ops ops = {on_done, on_later, on_prepare, on_quiet};
+static const struct rq_pool_ops ops = {
+    .done = on_done, .later = on_later, .prepare = on_prepare, .quiet = on_quiet};
 
 static void reset(void)
 {
