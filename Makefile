@@ -214,6 +214,9 @@ $(B)/test/e2e/%: $(B)/test/e2e/%.o $(E2E_SHARED) $(LIB_TEST_OBJECTS) $(SHARED)
 	$(call say,LD,$@)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) -L$(B) -Wl,-rpath,'$$ORIGIN/../..' -lrmq -lrmq-broker $(BASE_LDFLAGS) $(TEST_PKG_LIBS) $(LDLIBS)
 
+# Runs the command.
+$(B)/test/e2e/store_command_test: | $(COMMAND)
+
 $(B)/test/replay/%: $(B)/test/fuzz/%.o $(B)/test/lib/main_replay.o $(call objects,$(NEEDS_all))
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)

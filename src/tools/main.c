@@ -21,6 +21,7 @@ static const struct tool_command commands[] = {
     {"broker", "runs a broker, and a name server beside it", tool_broker},
     {"namesrv", "runs a name server", tool_namesrv},
     {"bench", "measures sending and receiving", tool_bench},
+    {"store", "looks into stores on disk, checks and mends them", tool_store},
     {"options", "lists the options of producer, consumer or broker", tool_options},
     {"version", "prints the version", tool_version},
 };

@@ -41,6 +41,7 @@ int tool_bench(int argc, char **argv);
 int tool_bench_produce(int argc, char **argv);
 int tool_bench_consume(int argc, char **argv);
 int tool_options(int argc, char **argv);
+int tool_store(int argc, char **argv);
 int tool_demo(int argc, char **argv);
 int tool_version(int argc, char **argv);
 

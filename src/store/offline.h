@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * A store that nobody has open, mapped for reading: what <rmq/store.h> looks at. Nothing here writes or repairs; files of any size are
+ * taken as they are. One thread at a time.
+ */
+#ifndef RQ_STORE_OFFLINE_H
+#define RQ_STORE_OFFLINE_H
+
+#include <limits.h>
+
+#include <rmq/store.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "store/checkpoint.h"
+#include "store/index.h"
+#include "store/record.h"
+
+struct rq_offline_file {
+    const char *data; /* NULL when empty */
+    size_t size;
+    int64_t start; /* offset of the first byte, by its name; of index files the name itself */
+};
+
+/* Files of one directory in the order of their names. */
+struct rq_offline_files {
+    struct rq_offline_file *files;
+    size_t count;
+    size_t cap;
+    size_t file_size; /* of the first file; 0 = there is none */
+};
+
+struct rq_offline_queue {
+    char *topic;
+    int32_t queue_id;
+    bool virtual; /* has messages, but no directory */
+    struct rq_offline_files files;
+    int64_t min; /* numbers of messages */
+    int64_t max;
+    int64_t first;   /* number of the first entry that has a file */
+    int64_t log_end; /* behind the last message in the commit log */
+    int64_t hole;    /* first entry without size in front of others, -1 = none */
+    int64_t next;    /* verify: number that the next message should have */
+    int64_t matched; /* verify: entries that match their message */
+    int64_t missing;
+    int64_t wrong;
+    int64_t late; /* of the missing ones: behind the queue's end */
+};
+
+struct rmq_store {
+    char root[PATH_MAX / 2];
+    rmq_store_options options;
+    char *commit_log_dir;
+    struct rq_offline_files log;
+    struct rq_offline_files index_files;
+    struct rq_index index; /* its geometry only */
+    struct rq_offline_queue **queues;
+    size_t queue_count;
+    size_t queue_cap;
+    struct rq_map by_name; /* key as of rq_offline_queue_of */
+    struct rq_checkpoint checkpoint;
+    int64_t log_end;
+    int64_t last_time;
+    bool verified;
+    bool closed;
+    bool in_use;
+};
+
+/* Maps every file of a directory whose name has that many digits. A directory that is missing has none. */
+rmq_status rq_offline_files_load(struct rq_offline_files *files, const char *dir, size_t digits,
+                                 rmq_error **err);
+void rq_offline_files_free(struct rq_offline_files *files);
+
+/* Bytes at an offset, and how many follow in that file; NULL when no file has it. */
+const char *rq_offline_at(const struct rq_offline_files *files, int64_t offset, size_t *left);
+
+/* The file that begins at or is the first behind an offset; NULL beyond the last. */
+const struct rq_offline_file *rq_offline_from(const struct rq_offline_files *files, int64_t offset);
+
+/* The good record at an offset of the commit log. */
+enum rq_record_kind rq_offline_record(const struct rmq_store *store, int64_t offset, bool check_crc,
+                                      struct rq_record *out);
+
+/* End of the good records from an offset on; *last_time is raised to the last store time. */
+int64_t rq_offline_walk(const struct rmq_store *store, int64_t offset, int64_t *last_time);
+
+/* An entry by its number; false when no file has it. real: it is no blank slot. */
+bool rq_offline_entry(const struct rq_offline_queue *queue, int64_t number,
+                      struct rq_store_entry *out, bool *real);
+
+/* offline_queue.c: loads all queues, sorted by topic and id. */
+rmq_status rq_offline_queues_load(struct rmq_store *store, rmq_error **err);
+void rq_offline_queues_free(struct rmq_store *store);
+
+/* Finds a queue, or makes a virtual one. */
+rmq_status rq_offline_queue_of(struct rmq_store *store, struct rq_slice topic, int32_t queue_id,
+                               struct rq_offline_queue **out);
+
+/* offline_index.c: loads the index files and finds out how many slots they have. */
+rmq_status rq_offline_index_load(struct rmq_store *store, rmq_error **err);
+struct rq_mapped_file rq_offline_index_file(const struct rq_offline_file *file);
+int64_t rq_offline_index_entries(const struct rmq_store *store);
+
+/* Options as the program gave them, completed. */
+void rq_offline_options(rmq_store_options *out, const rmq_store_options *given);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Builds queues and index of a store anew: looks at the log first, takes away what is to be made again, and lets recovery make it, as after a
+ * crash with nothing but a commit log.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/sys.h"
+#include "store/offline.h"
+#include "store/store.h"
+
+#define NO_RETENTION_MS 86400000
+
+static rmq_status remove_path(const char *path, rmq_error **err)
+{
+    return rq_sys_rmtree(path) < 0 && errno != ENOENT
+               ? rq_error_set(err, RMQ_ERR_IO, "remove %s: %s", path, strerror(errno))
+               : RMQ_OK;
+}
+
+static rmq_status remove_below(const char *root, const char *name, rmq_error **err)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return remove_path(path, err);
+}
+
+/* Tells the next start that everything is to be looked at; before anything is taken away. */
+static rmq_status write_abort(const char *root, rmq_error **err)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/abort", root);
+    int fd = rq_sys_open(path, O_WRONLY | O_CREAT, 0644);
+    if (fd < 0) {
+        return rq_error_set(err, RMQ_ERR_IO, "write %s: %s", path, strerror(errno));
+    }
+    close(fd);
+    return RMQ_OK;
+}
+
+/* Queues of which the log has no message any more stay: their numbers must go on. */
+static rmq_status remove_queues(const struct rmq_store *store, int64_t log_min, rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; i < store->queue_count && st == RMQ_OK; i++) {
+        const struct rq_offline_queue *queue = store->queues[i];
+        char name[PATH_MAX / 2];
+        int n = snprintf(name, sizeof name, "consumequeue/%s/%d", queue->topic, queue->queue_id);
+        bool expired = queue->matched == 0 && queue->log_end > 0 && queue->log_end <= log_min;
+        if (!queue->virtual && !expired && n < (int)sizeof name) {
+            st = remove_below(store->root, name, err);
+        }
+    }
+    return st;
+}
+
+static rmq_status remove_derived(const struct rmq_store *store, const rmq_store_check *check,
+                                 rmq_error **err)
+{
+    static const char *const derived[] = {"checkpoint", "index", "closed"};
+    rmq_status st = write_abort(store->root, err);
+    for (size_t i = 0; i < sizeof derived / sizeof derived[0] && st == RMQ_OK; i++) {
+        st = remove_below(store->root, derived[i], err);
+    }
+    return st == RMQ_OK ? remove_queues(store, check->commit_log_min_offset, err) : st;
+}
+
+/* The log alone matters here. */
+static rmq_status check_log(struct rmq_store *store, rmq_store_check *check, rmq_error **err)
+{
+    rmq_status st = rmq_store_verify(store, check, sizeof *check, err);
+    if (st == RMQ_ERR_BUSY) {
+        st =
+            rq_error_set(err, RMQ_ERR_EXISTS, "the store in %s is in use by a broker", store->root);
+    }
+    if (st == RMQ_OK && (check->damaged_places > 0 || check->missing_files > 0)) {
+        return rq_error_set(err, RMQ_ERR_CORRUPT,
+                            "the commit log is damaged in %" PRId64 " places, %" PRId64
+                            " files are missing: see rmq store verify",
+                            check->damaged_places, check->missing_files);
+    }
+    return st;
+}
+
+static void set_size(int64_t *option, int64_t given, int64_t found)
+{
+    *option = given > 0 ? given : found > 0 ? found : *option;
+}
+
+static void take_geometry(struct rq_store_options *options, const rmq_store_info *info,
+                          const rmq_store_options *given)
+{
+    int64_t slots = options->max_hash_slot_num;
+    int64_t entries = options->max_index_num;
+    set_size(&options->mapped_file_size_commit_log, given->mapped_file_size_commit_log,
+             info->commit_log_file_size);
+    set_size(&options->mapped_file_size_consume_queue, given->mapped_file_size_consume_queue,
+             info->consume_queue_file_size);
+    set_size(&slots, given->max_hash_slot_num, info->max_hash_slot_num);
+    set_size(&entries, given->max_index_num, info->max_index_num);
+    options->max_hash_slot_num = (int32_t)slots;
+    options->max_index_num = (int32_t)entries;
+}
+
+static rmq_status recover(const char *dir, const rmq_store_info *info,
+                          const rmq_store_options *given, const char *commit_log_dir,
+                          rmq_error **err)
+{
+    struct rq_store_options options;
+    struct rq_store *store = NULL;
+    rq_table_defaults(&rq_store_table, &options);
+    options.store_path_root_dir = dir;
+    options.store_path_commit_log = commit_log_dir;
+    options.clean_resource_interval_ms = NO_RETENTION_MS;
+    options.message_delay_level = given->message_delay_level && *given->message_delay_level
+                                      ? given->message_delay_level
+                                      : options.message_delay_level;
+    take_geometry(&options, info, given);
+    rmq_status st = rq_store_open(&options, &store, err);
+    if (st == RMQ_OK) {
+        st = rq_store_flush(store, err);
+        rq_store_close(store);
+    }
+    return st;
+}
+
+rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options, rmq_error **err)
+{
+    rmq_store *store = NULL;
+    rmq_store_info info;
+    rmq_store_check check;
+    rmq_store_options given;
+    rq_offline_options(&given, options);
+    rmq_status st = rmq_store_open(dir, &given, &store, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    rmq_store_get_info(store, &info, sizeof info);
+    st = check_log(store, &check, err);
+    if (st == RMQ_OK) {
+        st = remove_derived(store, &check, err);
+    }
+    rmq_store_close(store);
+    return st == RMQ_OK ? recover(dir, &info, &given, given.commit_log_dir, err) : st;
+}
