@@ -26,7 +26,7 @@ bool rq_pool_submit_turn(struct rq_pool *pool, struct rq_turn *turn, bool *first
         rq_list_add_tail(&pool->turns, &turn->node);
         rq_pool_offer_locked(pool, 1);
     }
-    rq_mutex_unlock(&pool->lock);
+    rq_pool_unlock_and_wake(pool);
     return take;
 }
 
@@ -81,7 +81,7 @@ void rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_m
         rq_list_add_tail(&pool->turns, &turn->node);
         rq_pool_offer_locked(pool, 1);
     }
-    rq_mutex_unlock(&pool->lock);
+    rq_pool_unlock_and_wake(pool);
     if (!relist) {
         pool->options.ops->turn_left(pool, turn, stopping ? RQ_TURN_OVER : wait_ms);
     }

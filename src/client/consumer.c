@@ -313,14 +313,10 @@ static void start_on_loop(void *arg)
                    consumer->options.rebalance_interval_ms);
     rq_timer_start(consumer->loop, &consumer->persist_timer,
                    consumer->options.persist_consumer_offset_interval_ms);
-<<<<<<< Updated upstream
     if (consumer->kind->has_retry_topic) {
         rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
     }
-=======
-    rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
     rq_lock_start(consumer);
->>>>>>> Stashed changes
 }
 
 /* After this a message that is sent reaches the listener, also in a group that is new: its start

@@ -94,7 +94,7 @@ void rq_consumer_note(struct rmq_consumer *consumer, rmq_event_type type, const 
            rq_buf_cstr(&text));
     rmq_events *events = consumer->options.events;
     char *owned = events ? rq_strdup(rq_buf_cstr(&text)) : NULL;
-    struct rmq_event *event = owned ? rq_event_create(type, consumer, NULL, owned) : NULL;
+    struct rmq_event *event = owned ? rq_event_create(type, consumer->handle, NULL, owned) : NULL;
     if (event) {
         rq_events_post(events, event);
     } else {

@@ -192,13 +192,11 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
     if (last >= 0 && last != owned->committed && status != RMQ_ERR_CLOSED) {
         rq_offset_commit(owned, last, RQ_ASK_TIMEOUT_MS / 3);
     }
-<<<<<<< Updated upstream
-    if (consumer->kind->committed) {
-        consumer->kind->committed(owned);
-=======
     if (owned->unlock && !owned->committing) {
         rq_lock_give_back(owned); /* who locks it next reads this offset */
->>>>>>> Stashed changes
+    }
+    if (consumer->kind->committed) {
+        consumer->kind->committed(owned);
     }
     rq_owned_release(owned);
     rq_free(commit);

@@ -135,8 +135,7 @@ void rq_pool_offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lo
     }
 }
 
-/* Signals come after the lock: who wakes would only go to sleep again for it. */
-static void unlock_and_wake(struct rq_pool *pool)
+void rq_pool_unlock_and_wake(struct rq_pool *pool)
 {
     int32_t owed = pool->owed;
     pool->owed = 0;
@@ -155,7 +154,7 @@ bool rq_pool_submit(struct rq_pool *pool, struct rq_pulled *pulled)
         rq_list_add_tail(&pool->ready, &pulled->run.node);
         rq_pool_offer_locked(pool, pulled->count);
     }
-    unlock_and_wake(pool);
+    rq_pool_unlock_and_wake(pool);
     if (stopped) {
         rq_pulled_release(pulled);
     }
@@ -172,13 +171,8 @@ rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, 
     rq_pulled_retain(pulled);
     rq_mutex_lock(&pool->lock);
     rq_list_add_tail(&pool->again, &again->node);
-<<<<<<< Updated upstream
-    offer_locked(pool, 1);
-    unlock_and_wake(pool);
-=======
     rq_pool_offer_locked(pool, 1);
-    rq_mutex_unlock(&pool->lock);
->>>>>>> Stashed changes
+    rq_pool_unlock_and_wake(pool);
     return RMQ_OK;
 }
 
@@ -245,7 +239,7 @@ bool rq_pool_guard(struct rq_pool *pool)
         wake_locked(pool, backlog - pool->waking - pool->arriving); /* those come for some of it */
     }
     bool again = backlog > 0 && awake_locked(pool) < pool->options.threads;
-    unlock_and_wake(pool);
+    rq_pool_unlock_and_wake(pool);
     return again;
 }
 

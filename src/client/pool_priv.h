@@ -57,6 +57,8 @@ bool rq_pool_has_work_locked(const struct rq_pool *pool) RQ_REQUIRES(lock);
 void rq_pool_update_fd_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
 /* There is more work for somebody: messages of it. */
 void rq_pool_offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lock);
+/* Signals come after the lock: who wakes would only go to sleep again for it. */
+void rq_pool_unlock_and_wake(struct rq_pool *pool) RQ_REQUIRES(lock);
 struct rq_again *rq_pool_pop_again_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
 /* The next run, which goes behind the others, so that the next worker takes another one. The
  * caller gets a reference. */

@@ -283,13 +283,9 @@ void rq_pull(struct rq_owned *owned)
 {
     struct rmq_consumer *consumer = owned->consumer;
     if (!owned->topic || owned->asking || !owned->located || !consumer->running ||
-<<<<<<< Updated upstream
         consumer->suspended || owned->paused || !consumer->kind->pulls ||
-        rq_timer_running(&owned->timer)) {
-=======
-        consumer->suspended || rq_timer_running(&owned->timer) ||
+        rq_timer_running(&owned->timer) ||
         rq_loop_now(consumer->loop) >= atomic_load(&owned->open_until_ms)) {
->>>>>>> Stashed changes
         return;
     }
     if (is_starved(owned) || !rq_process_queue_has_room(&owned->process)) {

@@ -276,25 +276,10 @@ static void tell_change(struct rq_subscribed *topic, struct rq_buf *text)
         rq_owned_set_limits(RQ_CONTAINER_OF(node, struct rq_owned, node));
     }
     rq_instance_heartbeat(consumer->instance);
-<<<<<<< Updated upstream
-    RQ_LOG(INFO, "queues changed", "group=%s %s", consumer->options.consumer_group,
-           rq_buf_cstr(text));
     if (consumer->kind->changed) {
         consumer->kind->changed(consumer, topic);
     }
-    char *owned_text = consumer->options.events ? rq_strdup(rq_buf_cstr(text)) : NULL;
-    if (!owned_text) {
-        return;
-    }
-    struct rmq_event *event = rq_event_create(RMQ_EVENT_REBALANCED, consumer->handle, NULL, owned_text);
-    if (event) {
-        rq_events_post(consumer->options.events, event);
-    } else {
-        rq_free(owned_text);
-    }
-=======
     rq_consumer_note(consumer, RMQ_EVENT_REBALANCED, "%s", rq_buf_cstr(text));
->>>>>>> Stashed changes
 }
 
 static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_names *ids)
