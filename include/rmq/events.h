@@ -30,7 +30,8 @@ typedef enum rmq_event_type {
     RMQ_EVENT_FLOW_CONTROL = 5,   /* pulling of a queue stopped or goes on: "queue began count|size|span|cache" or "queue ended" */
     RMQ_EVENT_OFFSET_ILLEGAL = 6, /* the broker does not have the offset: "queue from -> to" */
     RMQ_EVENT_LOCK_LOST = 7,      /* an ordered queue is held by another member, or its broker was silent: "queue" */
-    RMQ_EVENT_DEAD_LETTER = 8     /* a message went to the dead letters: "queue offset id reconsumed=n" */
+    RMQ_EVENT_DEAD_LETTER = 8,    /* a message went to the dead letters: "queue offset id reconsumed=n" */
+    RMQ_EVENT_CHECK_TRANSACTION = 9 /* a broker asks how a transaction went: message; answer with rmq_producer_answer_check */
 } rmq_event_type;
 
 RMQ_BEGIN_DECLS
@@ -53,6 +54,7 @@ RMQ_API void *rmq_event_source(const rmq_event *event);                    /* pr
 RMQ_API const rmq_send_result *rmq_event_send_result(const rmq_event *event); /* NULL unless SENT and stored */
 RMQ_API const rmq_error *rmq_event_error(const rmq_event *event);          /* NULL when all went well */
 RMQ_API const char *rmq_event_text(const rmq_event *event);                /* "" when none */
+RMQ_API const rmq_message_view *rmq_event_message(const rmq_event *event); /* NULL unless CHECK_TRANSACTION */
 RMQ_API void rmq_event_destroy(rmq_event *event);
 
 /* Frees the queue and what nobody took. NULL is accepted. Since 0.1.0. */

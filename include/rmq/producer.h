@@ -27,6 +27,18 @@ typedef enum rmq_send_status {
     RMQ_SEND_SLAVE_NOT_AVAILABLE = 3
 } rmq_send_status;
 
+typedef enum rmq_transaction_state {
+    RMQ_TRANSACTION_UNKNOWN = 0, /* the broker asks later */
+    RMQ_TRANSACTION_COMMIT = 1,
+    RMQ_TRANSACTION_ROLLBACK = 2
+} rmq_transaction_state;
+
+/* Answers a broker's question about a transaction that was not ended: of this producer, or of another of its group, which may be dead. Runs on the
+ * callback thread, one question after the other, with no lock of the library held; the message is borrowed for the call
+ * (retain keeps it), its id is the transaction's. A question may come more than once. It may send, and may shut the producer down; it
+ * must not destroy it. */
+typedef rmq_transaction_state (*rmq_transaction_check_fn)(const rmq_message_view *message, void *user);
+
 /* Options. rmq_producer_options_init fills every default and records the size, so that an old program meets a new library
  * safely. Strings are copied by create. The table in docs/options.md is made from the same source. */
 typedef struct rmq_producer_options {
@@ -56,6 +68,8 @@ typedef struct rmq_producer_options {
     const char *serialize_type;          /* "serializeType": JSON or ROCKETMQ headers; default JSON */
     rmq_events *events;                  /* where rmq_producer_send_event completes; borrowed until destroy */
     const char *retry_response_codes;    /* "retryResponseCodes", "1,2,14,16,17,204,205,1500": answers after which a send is tried again */
+    rmq_transaction_check_fn transaction_check; /* answers questions about transactions; NULL: RMQ_EVENT_CHECK_TRANSACTION in events, if given */
+    void *transaction_check_user;        /* passed to it; lives until shutdown has returned */
 } rmq_producer_options;
 
 /* Called once per accepted asynchronous send, on the callback thread, never with a lock of the library held. Exactly one of
@@ -193,6 +207,49 @@ RMQ_API rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_me
 RMQ_API rmq_status rmq_producer_send_oneway_with(rmq_producer *producer,
                                                  const rmq_message *message,
                                                  const rmq_send_options *options, rmq_error **err);
+
+/* ---- transactions (TransactionMQProducer) ---- */
+
+/* The program's own part of a transaction, on the sending thread, once the half message is stored: what it did is what it returns. message is the
+ * one being sent, transaction_id its unique id, by which a later question will name it. */
+typedef rmq_transaction_state (*rmq_transaction_execute_fn)(const rmq_message *message,
+                                                            const char *transaction_id, void *user);
+
+/* Sends a message that consumers see only when the program's own part has succeeded: stores a half message (as rmq_producer_send, with its retries; a delay
+ * is left out), calls execute, and tells the broker. *state (may be NULL) is what execute returned; ROLLBACK without calling it when the broker stored
+ * the half message without the safety asked for (status of the result is not RMQ_SEND_OK). timeout_ms counts for the half message; telling
+ * the broker has sendMsgTimeout of its own. Outcomes:
+ *   error and *result NULL: no half message, or maybe one (rmq_error_maybe_stored): execute was not called. The broker asks about one that is there.
+ *   error and *result set: execute was called, the broker has not confirmed its result (RMQ_ERR_TIMEOUT, RMQ_ERR_DISCONNECTED, RMQ_ERR_CONNECT,
+ *   RMQ_ERR_NO_BROKER, RMQ_ERR_BROKER): it may know it all the same, or asks. Nothing is to be repeated: the answer to its question decides.
+ *   RMQ_OK: the broker knows, or execute returned UNKNOWN, and the broker asks.
+ * A send that was tried twice may leave a second half message with the same id; the broker asks about that one, too.
+ * Any thread that may block. Errors otherwise as rmq_producer_send. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_in_transaction(rmq_producer *producer, const rmq_message *message,
+                                                    rmq_transaction_execute_fn execute, void *user,
+                                                    int64_t timeout_ms, rmq_transaction_state *state,
+                                                    rmq_send_result **result, rmq_error **err);
+
+/* The same in steps, without a callback: stores the half message; the caller does its own part, ends the transaction, and destroys it before the producer.
+ * Look at the status of its result first: anything but RMQ_SEND_OK should be rolled back. Errors as rmq_producer_send. Since 0.1.0. */
+typedef struct rmq_transaction rmq_transaction;
+RMQ_API rmq_status rmq_producer_prepare_transaction(rmq_producer *producer, const rmq_message *message,
+                                                    int64_t timeout_ms, rmq_transaction **out,
+                                                    rmq_error **err);
+RMQ_API const char *rmq_transaction_id(const rmq_transaction *transaction); /* borrowed until destroyed */
+RMQ_API const rmq_send_result *rmq_transaction_result(const rmq_transaction *transaction); /* likewise */
+
+/* Tells the broker how it went and waits for its confirmation, at most sendMsgTimeout. UNKNOWN tells nothing: the broker asks. After an error the broker may
+ * know or will ask, as above. RMQ_ERR_STATE when it has ended already. One thread at a time. Since 0.1.0. */
+RMQ_API rmq_status rmq_transaction_end(rmq_transaction *transaction, rmq_transaction_state state,
+                                       rmq_error **err);
+RMQ_API void rmq_transaction_destroy(rmq_transaction *transaction); /* not ended counts as UNKNOWN; NULL is accepted */
+
+/* Answers an RMQ_EVENT_CHECK_TRANSACTION of this producer, before the event is destroyed; without waiting. An event destroyed without answer counts as
+ * UNKNOWN. Any thread. Errors: RMQ_ERR_INVALID, RMQ_ERR_STATE (answered already), RMQ_ERR_CLOSED, RMQ_ERR_DISCONNECTED, RMQ_ERR_NOMEM.
+ * Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_answer_check(rmq_producer *producer, rmq_event *event,
+                                             rmq_transaction_state state, rmq_error **err);
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest with RMQ_ERR_CLOSED, and
  * leaves the brokers. May be called twice, from any thread, from a callback. When it has returned (outside a callback),

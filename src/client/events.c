@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "base/time.h"
+#include "client/message.h"
 
 struct rmq_events {
     int fd; /* immutable after create */
@@ -177,6 +178,14 @@ const rmq_send_result *rmq_event_send_result(const rmq_event *event)
 const rmq_error *rmq_event_error(const rmq_event *event)
 {
     return event ? event->error : NULL;
+}
+
+const rmq_message_view *rmq_event_message(const rmq_event *event)
+{
+    if (event && event->message) {
+        (void)rq_view_expand(event->message, event->message_max, NULL);
+    }
+    return event ? event->message : NULL;
 }
 
 const char *rmq_event_text(const rmq_event *event)

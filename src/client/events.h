@@ -22,6 +22,8 @@ struct rmq_event {
     const rmq_send_result *result; /* freed, like error and text, by destroy */
     rmq_error *error;
     char *text; /* NULL = "" */
+    struct rmq_message_view *message; /* of a transaction check; expanded when it is asked for */
+    size_t message_max;               /* bytes that it may expand to */
     void (*destroy)(struct rmq_event *event);
 };
 

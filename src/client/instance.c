@@ -22,6 +22,8 @@
 #include "client/instance_priv.h"
 #include "client/local_addr.h"
 #include "client/options.h"
+#include "wire/message.h"
+#include "wire/properties.h"
 
 #define MAX_QUEUED_DEFAULT ((size_t)256 << 20)
 
@@ -152,6 +154,23 @@ static bool member_request(struct rq_instance *instance, struct rq_peer *peer, s
     return member && member->ops->request && member->ops->request(member, peer, header, in);
 }
 
+/* The group is a property of the half message in the body. */
+static void check_transaction(struct rq_instance *instance, struct rq_peer *peer, struct rq_in *in)
+{
+    struct rq_cursor cursor = rq_cursor(in->body.p, in->body.n);
+    struct rq_msg msg;
+    if (rq_msg_decode(&cursor, &msg, NULL) != RMQ_OK) {
+        RQ_LOG(WARN, "a question about a transaction cannot be read", "broker=%s",
+               rq_peer_address(peer));
+        return;
+    }
+    struct rq_member *member =
+        find_member(instance, rq_props_get(msg.properties, RQ_PROP_PGROUP), false);
+    if (member && member->ops->request) {
+        (void)member->ops->request(member, peer, in->header, in);
+    }
+}
+
 static void on_request(void *user, struct rq_peer *peer, struct rq_in *in)
 {
     struct rq_instance *instance = user;
@@ -160,8 +179,7 @@ static void on_request(void *user, struct rq_peer *peer, struct rq_in *in)
         ids_changed(instance, in->header);
         break;
     case RQ_REQ_CHECK_TRANSACTION_STATE:
-        RQ_LOG(WARN, "transaction check is ignored: this producer has no checker", "broker=%s",
-               rq_peer_address(peer));
+        check_transaction(instance, peer, in);
         break;
     case RQ_REQ_RESET_CONSUMER_CLIENT_OFFSET:
     case RQ_REQ_GET_CONSUMER_STATUS_FROM_CLIENT:

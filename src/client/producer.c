@@ -14,6 +14,7 @@
 #include "client/fork_mark.h"
 #include "client/options.h"
 #include "client/send.h"
+#include "client/transaction.h"
 #include "wire/compress.h"
 
 #define QUEUED_BYTES_MIN                                                                           \
@@ -23,6 +24,7 @@
 
 static void free_producer(struct rmq_producer *producer)
 {
+    rq_checks_release(producer->checks);
     rq_table_free(&rq_producer_table, &producer->options);
     rq_cond_destroy(&producer->ended);
     rq_mutex_destroy(&producer->lock);
@@ -64,7 +66,11 @@ static rmq_status make_producer(const rmq_producer_options *options, struct rmq_
     atomic_init(&producer->closed, false);
     producer->mark = rq_fork_mark();
     producer->pool = rq_send_pool_create(&producer->options);
-    if (!producer->pool) {
+    producer->checks = rq_checks_create(producer);
+    if (!producer->pool || !producer->checks) {
+        if (producer->pool) {
+            rq_send_pool_release(producer->pool);
+        }
         free_producer(producer);
         return rq_error_set(err, RMQ_ERR_NOMEM, "producer");
     }
@@ -84,9 +90,18 @@ static void add_on_loop(void *arg)
     add->status = rq_instance_add(add->producer->instance, &add->producer->member, &add->err);
 }
 
+/* A broker asks the group about a transaction. */
+static bool answer_request(struct rq_member *member, struct rq_peer *peer,
+                           const struct rq_header *header, struct rq_in *in)
+{
+    (void)header;
+    rq_checks_ask(RQ_CONTAINER_OF(member, struct rmq_producer, member)->checks, peer, in);
+    return true;
+}
+
 static rmq_status join_instance(struct rmq_producer *producer, rmq_error **err)
 {
-    static const struct rq_member_ops ops = {0};
+    static const struct rq_member_ops ops = {.request = answer_request};
     producer->member.group = producer->options.producer_group;
     producer->member.ops = &ops;
     struct add_member add = {.producer = producer};

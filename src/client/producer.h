@@ -30,6 +30,7 @@ struct rmq_producer {
     struct rq_send_pool *pool;
     struct rq_member member;
     bool is_member;
+    struct rq_checks *checks; /* client/transaction.h */
 
     atomic_uint next_queue; /* atomic: relaxed: round robin */
     /* A thread counts itself and then looks whether the producer is closed; shutdown closes and then looks whether somebody is inside: one
@@ -60,6 +61,10 @@ rmq_status rq_producer_create_inner(struct rq_instance *instance,
 /* timeout_ms 0: the option's. */
 int64_t rq_producer_deadline_ms(const struct rmq_producer *producer, int64_t now_ms,
                                 int64_t timeout_ms);
+
+/* A blocking send of a half message; *result is the caller's on RMQ_OK. */
+rmq_status rq_producer_send_half(struct rmq_producer *producer, const rmq_message *message,
+                                 int64_t timeout_ms, rmq_send_result **result, rmq_error **err);
 
 /* ---- producer_close.c ---- */
 

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "client/fork_mark.h"
 #include "client/send.h"
+#include "client/transaction.h"
 #include "client/waiter.h"
 
 #define SHUTDOWN_MS 3000
@@ -74,11 +75,13 @@ void rq_producer_give_up(struct rmq_producer *producer)
         return;
     }
     (void)rq_send_pool_drain(producer->pool, RQ_FOREVER);
+    rq_checks_close(producer->checks, RQ_FOREVER);
     wait_for_threads(producer);
     /* The loop may still be at the end of the last completion. */
     (void)rq_instance_run(producer->instance, nothing, NULL);
     rq_instance_put(producer->instance);
     rq_send_pool_end(producer->pool);
+    rq_checks_end(producer->checks);
 }
 
 static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_error **err)
@@ -94,6 +97,7 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     }
     int64_t left = deadline - rq_mono_ms();
     leave_group(producer, left > 200 ? left : 200);
+    rq_checks_close(producer->checks, deadline);
     if (!rq_executor_in()) {
         rq_producer_give_up(producer);
     }

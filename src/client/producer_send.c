@@ -22,6 +22,7 @@ struct request {
     const rmq_message *const *messages;
     size_t count;
     bool batch;
+    bool half; /* of a transaction */
     struct rq_send_target target;
     int64_t started_ms;
     int64_t deadline_ms;
@@ -92,6 +93,7 @@ static rmq_status run_request(struct rmq_producer *producer, const struct reques
     op->queue = *queue;
     op->attempts_max = op->fixed_queue ? 1 : 1 + producer->options.retry_times_when_send_failed;
     op->started_ms = request->started_ms;
+    op->half = request->half;
     st = request->batch ? rq_send_prepare_batch(op, request->messages, request->count, err)
                         : rq_send_prepare(op, request->messages[0], err);
     if (st != RMQ_OK) {
@@ -154,6 +156,14 @@ rmq_status rmq_producer_send_with(rmq_producer *producer, const rmq_message *mes
     struct request request = {.messages = &message, .count = 1};
     rmq_status st = rq_target_set(&request.target, options, err);
     return st == RMQ_OK ? send_blocking(producer, &request, result, err) : st;
+}
+
+rmq_status rq_producer_send_half(struct rmq_producer *producer, const rmq_message *message,
+                                 int64_t timeout_ms, rmq_send_result **result, rmq_error **err)
+{
+    struct request request = {
+        .messages = &message, .count = 1, .half = true, .target = {.timeout_ms = timeout_ms}};
+    return send_blocking(producer, &request, result, err);
 }
 
 rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message *message,

@@ -245,13 +245,25 @@ static rmq_status end_text(struct rq_send_op *op, rmq_error **err)
     return check_properties(op->properties_len, op->text.data, err);
 }
 
+static void make_half(struct rq_send_op *op)
+{
+    rq_buf_add_str(&op->text, RQ_PROP_TRAN_MSG "\001true\002" RQ_PROP_PGROUP "\001");
+    rq_buf_add_str(&op->text, op->producer->options.producer_group);
+    rq_buf_add_char(&op->text, RQ_PROP_VALUE_END);
+    op->sys_flag |= RQ_SYS_TRANSACTION_PREPARED;
+}
+
 rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rmq_error **err)
 {
     begin_text(op, message);
     take_retry_counts(op, message);
     size_t n = rq_unique_id(op->started_ms, op->unique_id);
     add_pairs(&op->text, rq_message_pairs(message), !goes_to_retry(message));
-    add_own(&op->text, op->unique_id, n, message->wait_store_ok, message->delay_level);
+    add_own(&op->text, op->unique_id, n, message->wait_store_ok,
+            op->half ? 0 : message->delay_level);
+    if (op->half) {
+        make_half(op);
+    }
     rmq_status st = end_text(op, err);
     if (st != RMQ_OK) {
         return st;

@@ -22,7 +22,24 @@ static void create_elsewhere(const struct tl_cluster *cluster, int queues)
     rmq_admin_destroy(admin);
 }
 
+static void start_own(struct tl_cluster *cluster, const char *const *options)
+{
+    rmq_error *err = NULL;
+    rmq_broker_config *config = NULL;
+    TL_OK(rmq_broker_config_create(&config, &err));
+    for (; options && options[0]; options += 2) {
+        TL_OK(rmq_broker_config_set(config, options[0], options[1], &err));
+    }
+    TL_OK(rmq_broker_start(config, &cluster->broker, &err));
+    rmq_broker_config_destroy(config);
+}
+
 void tl_cluster_start(struct tl_cluster *cluster, int queues)
+{
+    tl_cluster_start_with(cluster, queues, NULL);
+}
+
+void tl_cluster_start_with(struct tl_cluster *cluster, int queues, const char *const *options)
 {
     const char *elsewhere = getenv("RMQ_NAMESRV");
     rmq_error *err = NULL;
@@ -34,7 +51,7 @@ void tl_cluster_start(struct tl_cluster *cluster, int queues)
         create_elsewhere(cluster, queues);
         return;
     }
-    TL_OK(rmq_broker_start(NULL, &cluster->broker, &err));
+    start_own(cluster, options);
     TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, queues, &err));
     snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", rmq_broker_namesrv_addr(cluster->broker));
 }

@@ -23,6 +23,9 @@ struct tl_cluster {
 /* Starts it with a topic of so many queues. */
 void tl_cluster_start(struct tl_cluster *cluster, int queues);
 
+/* The same with options of the broker: key, value, …, NULL. One elsewhere must have been told. */
+void tl_cluster_start_with(struct tl_cluster *cluster, int queues, const char *const *options);
+
 /* Skips the case when the broker is not in this process. */
 void tl_cluster_needs_own(const struct tl_cluster *cluster);
 void tl_cluster_stop(struct tl_cluster *cluster);
