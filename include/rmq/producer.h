@@ -70,6 +70,9 @@ typedef struct rmq_producer_options {
     const char *retry_response_codes;    /* "retryResponseCodes", "1,2,14,16,17,204,205,1500": answers after which a send is tried again */
     rmq_transaction_check_fn transaction_check; /* answers questions about transactions; NULL: RMQ_EVENT_CHECK_TRANSACTION in events, if given */
     void *transaction_check_user;        /* passed to it; lives until shutdown has returned */
+    bool enable_msg_trace;               /* "enableMsgTrace", false: each answered send leaves a record in the trace topic */
+    const char *customized_trace_topic;  /* "customizedTraceTopic", default RMQ_SYS_TRACE_TOPIC */
+    int32_t trace_msg_batch_num;         /* "traceMsgBatchNum", 10: records of one trace message */
 } rmq_producer_options;
 
 /* Called once per accepted asynchronous send, on the callback thread, never with a lock of the library held. Exactly one of
@@ -250,6 +253,14 @@ RMQ_API void rmq_transaction_destroy(rmq_transaction *transaction); /* not ended
  * Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_answer_check(rmq_producer *producer, rmq_event *event,
                                              rmq_transaction_state state, rmq_error **err);
+
+/* Switches the message trace on or off, at any time; enableMsgTrace does so at creation. Records wait for up to 5 s to be sent in one message; at
+ * most 2048 wait for the broker, more are dropped and counted. Errors: RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_set_trace(rmq_producer *producer, bool on, rmq_error **err);
+
+/* Trace records whose message was stored, and those that were dropped or lost; either may be NULL. Since 0.1.0. */
+RMQ_API void rmq_producer_trace_counts(const rmq_producer *producer, uint64_t *sent,
+                                       uint64_t *dropped);
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest with RMQ_ERR_CLOSED, and
  * leaves the brokers. May be called twice, from any thread, from a callback. When it has returned (outside a callback),

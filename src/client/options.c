@@ -99,6 +99,12 @@ static const struct rq_option producer_options[] = {
      "Codes of a broker's answer after which a send is tried again, on another broker where there "
      "is "
      "one; every other code ends it."},
+    BOOLEAN("enableMsgTrace", PRODUCER(enable_msg_trace), "false",
+            "Whether each answered send leaves a record in the trace topic."),
+    {"customizedTraceTopic", RQ_OPT_STRING, PRODUCER(customized_trace_topic), NULL, 0, 0, NULL,
+     "Topic of the message trace; without it RMQ_SYS_TRACE_TOPIC."},
+    NUMBER32("traceMsgBatchNum", PRODUCER(trace_msg_batch_num), "10", 1, 20,
+             "Records of one trace message."),
 };
 
 static const struct rq_option consumer_options[] = {

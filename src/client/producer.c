@@ -14,6 +14,7 @@
 #include "client/fork_mark.h"
 #include "client/options.h"
 #include "client/send.h"
+#include "client/trace.h"
 #include "client/transaction.h"
 #include "wire/compress.h"
 
@@ -64,6 +65,7 @@ static rmq_status make_producer(const rmq_producer_options *options, struct rmq_
     atomic_init(&producer->next_queue, (unsigned)rq_mono_us());
     atomic_init(&producer->entered, 0);
     atomic_init(&producer->closed, false);
+    atomic_init(&producer->trace, NULL);
     producer->mark = rq_fork_mark();
     producer->pool = rq_send_pool_create(&producer->options);
     producer->checks = rq_checks_create(producer);
@@ -160,6 +162,13 @@ rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer
         free_producer(producer);
         return st;
     }
+    if (own->enable_msg_trace) {
+        st = rmq_producer_set_trace(producer, true, err);
+    }
+    if (st != RMQ_OK) {
+        rmq_producer_destroy(producer);
+        return st;
+    }
     *out = producer;
     return RMQ_OK;
 }
@@ -223,6 +232,7 @@ void rmq_producer_destroy(rmq_producer *producer)
         (void)rmq_producer_shutdown(producer, 0, NULL);
         rq_producer_give_up(producer);
     }
+    rq_trace_destroy(atomic_load_explicit(&producer->trace, memory_order_acquire));
     if (producer->options.events) {
         rq_events_forget(producer->options.events, producer);
     }

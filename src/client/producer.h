@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * The inside of a producer, shared by the files that make it up: producer.c (creation, entering), producer_send.c (blocking sends),
- * producer_async.c (the others), producer_queue.c (where they go), producer_close.c (shutdown). Counterpart: DefaultMQProducerImpl.
+ * producer_async.c (the others), producer_queue.c (where they go), producer_trace.c (records of its sends), producer_close.c (shutdown). Counterpart: DefaultMQProducerImpl.
  */
 #ifndef RQ_CLIENT_PRODUCER_H
 #define RQ_CLIENT_PRODUCER_H
@@ -18,6 +18,7 @@
 #include "client/options.h"
 
 struct rq_send_pool; /* client/send.h */
+struct rq_trace;     /* client/trace.h */
 
 struct rmq_producer {
     /* immutable after create */
@@ -28,6 +29,8 @@ struct rmq_producer {
     size_t retry_code_count;
     struct rq_instance *instance;
     struct rq_send_pool *pool;
+    /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the first time. */
+    _Atomic(struct rq_trace *) trace;
     struct rq_member member;
     bool is_member;
     struct rq_checks *checks; /* client/transaction.h */
@@ -65,6 +68,20 @@ int64_t rq_producer_deadline_ms(const struct rmq_producer *producer, int64_t now
 /* A blocking send of a half message; *result is the caller's on RMQ_OK. */
 rmq_status rq_producer_send_half(struct rmq_producer *producer, const rmq_message *message,
                                  int64_t timeout_ms, rmq_send_result **result, rmq_error **err);
+
+/* ---- producer_async.c ---- */
+
+/* Sends a message of the library's own; done is called exactly once when RMQ_OK was returned (see RQ_SEND_INNER), and never otherwise. */
+rmq_status rq_producer_send_inner(struct rmq_producer *producer, const rmq_message *message,
+                                  rmq_send_fn done, void *user, rmq_error **err);
+
+/* ---- producer_trace.c ---- */
+
+/* An operation was answered: leaves a record. Machine. */
+struct rq_send_op;
+struct rq_hdr_send_response;
+void rq_producer_trace_sent(struct rmq_producer *producer, const struct rq_send_op *op,
+                            const struct rq_hdr_send_response *fields);
 
 /* ---- producer_close.c ---- */
 

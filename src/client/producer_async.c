@@ -156,6 +156,14 @@ rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *me
     return rmq_producer_send_event_with(producer, message, NULL, token, err);
 }
 
+rmq_status rq_producer_send_inner(struct rmq_producer *producer, const rmq_message *message,
+                                  rmq_send_fn done, void *user, rmq_error **err)
+{
+    struct rq_send_order order = {.mode = RQ_SEND_INNER, .done = done, .user = user};
+    struct cargo cargo = {.messages = &message, .count = 1};
+    return send_async(producer, &cargo, &order, err);
+}
+
 /* ---- without an answer ---- */
 
 static rmq_status run_oneway(struct rmq_producer *producer, const struct cargo *cargo,

@@ -10,10 +10,12 @@
 #include "base/time.h"
 #include "client/fork_mark.h"
 #include "client/send.h"
+#include "client/trace.h"
 #include "client/transaction.h"
 #include "client/waiter.h"
 
 #define SHUTDOWN_MS 3000
+#define TRACE_MS    100 /* the last trace records have at least this time */
 
 enum life { LIFE_OPEN, LIFE_CLOSING, LIFE_CLOSED };
 
@@ -96,6 +98,9 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
         (void)rq_instance_run(producer->instance, nothing, NULL);
     }
     int64_t left = deadline - rq_mono_ms();
+    rq_trace_close(atomic_load_explicit(&producer->trace, memory_order_acquire),
+                   left > TRACE_MS ? left : TRACE_MS);
+    left = deadline - rq_mono_ms();
     leave_group(producer, left > 200 ? left : 200);
     rq_checks_close(producer->checks, deadline);
     if (!rq_executor_in()) {

@@ -130,6 +130,7 @@ static rmq_status take_result(struct rq_send_op *op, const struct rq_header *hea
                                           .topic = op->text.data,
                                           .broker_name = ok ? op->text.data + broker_at : ""};
     op->has_result = true;
+    rq_producer_trace_sent(op->producer, op, &fields);
     return RMQ_OK;
 }
 

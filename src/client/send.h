@@ -26,7 +26,8 @@
 
 struct rmq_producer; /* client/producer.h */
 
-enum rq_send_mode { RQ_SEND_SYNC, RQ_SEND_ASYNC, RQ_SEND_EVENT, RQ_SEND_ONEWAY };
+/* INNER is the library's own: done runs on the thread that ends the send, which is the I/O thread or the sender's, and must not wait. */
+enum rq_send_mode { RQ_SEND_SYNC, RQ_SEND_ASYNC, RQ_SEND_EVENT, RQ_SEND_ONEWAY, RQ_SEND_INNER };
 
 /* Bits of rq_send_op.state. */
 enum {
@@ -98,7 +99,8 @@ struct rq_send_pool {
     struct rq_work work;      /* posted when completed stops being empty */
     /* atomic: acq_rel: the work is the callback thread's from posting until it runs. */
     atomic_bool work_posted;
-    struct rq_loop *loop;     /* of the instance, set before the first send; its completions of one turn share one wake-up of the callback thread */
+    struct rq_loop *
+        loop; /* of the instance, set before the first send; its completions of one turn share one wake-up of the callback thread */
     struct rq_task post_work; /* work_posted is its guard, too */
     rmq_events *events;
     int32_t window_max;

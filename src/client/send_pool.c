@@ -373,6 +373,16 @@ static void wake_callbacks(struct rq_send_pool *pool)
     }
 }
 
+static void call_back(struct rq_send_op *op)
+{
+    bool cut = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
+    rmq_error *err = cut ? cut_error() : op->error;
+    op->done(err ? NULL : &op->result, err, op->user);
+    if (cut) {
+        rmq_error_destroy(err);
+    }
+}
+
 static void dispatch(struct rq_send_op *op, bool cut)
 {
     struct rq_send_pool *pool = op->pool;
@@ -384,6 +394,10 @@ static void dispatch(struct rq_send_op *op, bool cut)
         break;
     case RQ_SEND_EVENT:
         post_event(op, cut);
+        break;
+    case RQ_SEND_INNER:
+        call_back(op);
+        rq_send_consumed(op);
         break;
     default:
         rq_waiter_done(&op->waiter);
@@ -399,16 +413,6 @@ void rq_send_deliver(struct rq_send_op *op)
         dispatch(op, false);
     } else if (old & RQ_SEND_CONSUMED) {
         recycle(op);
-    }
-}
-
-static void call_back(struct rq_send_op *op)
-{
-    bool cut = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
-    rmq_error *err = cut ? cut_error() : op->error;
-    op->done(err ? NULL : &op->result, err, op->user);
-    if (cut) {
-        rmq_error_destroy(err);
     }
 }
 
