@@ -12,7 +12,12 @@
 #include <rmq/error.h>
 #include <rmq/export.h>
 
-typedef enum rmq_config_kind { RMQ_CONFIG_PRODUCER = 1, RMQ_CONFIG_CONSUMER = 2 } rmq_config_kind;
+typedef enum rmq_config_kind {
+    RMQ_CONFIG_PRODUCER = 1,
+    RMQ_CONFIG_CONSUMER = 2,
+    RMQ_CONFIG_PULL_CONSUMER = 3,
+    RMQ_CONFIG_LITE_PULL_CONSUMER = 4
+} rmq_config_kind;
 
 typedef struct rmq_config rmq_config;
 typedef struct rmq_config_field rmq_config_field;

@@ -11,9 +11,12 @@
 #include <rmq/error.h>
 #include <rmq/events.h>
 #include <rmq/export.h>
+#include <rmq/lite_pull_consumer.h>
 #include <rmq/log.h>
 #include <rmq/message.h>
 #include <rmq/producer.h>
+#include <rmq/pull_consumer.h>
+#include <rmq/queue.h>
 #include <rmq/status.h>
 #include <rmq/version.h>
 

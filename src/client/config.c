@@ -17,9 +17,11 @@
 struct rmq_config {
     rmq_config_kind kind;
     const struct rq_table *table;
-    union {
+    union options {
         rmq_producer_options producer;
         rmq_consumer_options consumer;
+        rmq_pull_consumer_options pull;
+        rmq_lite_pull_consumer_options lite;
     } options;
     struct rq_buf text; /* of the last rmq_config_get */
 };
@@ -31,21 +33,21 @@ static const struct rq_table *table_of(rmq_config_kind kind)
         return &rq_producer_table;
     case RMQ_CONFIG_CONSUMER:
         return &rq_consumer_table;
+    case RMQ_CONFIG_PULL_CONSUMER:
+        return &rq_pull_consumer_table;
+    case RMQ_CONFIG_LITE_PULL_CONSUMER:
+        return &rq_lite_pull_consumer_table;
     default:
         return NULL;
     }
 }
 
+/* All option structs begin with their size; the table gives the rest. */
 static rmq_status fill_defaults(struct rmq_config *config)
 {
-    if (config->kind == RMQ_CONFIG_PRODUCER) {
-        rmq_producer_options defaults;
-        rmq_producer_options_init(&defaults, sizeof defaults);
-        return rq_table_copy(config->table, &config->options.producer, &defaults);
-    }
-    rmq_consumer_options defaults;
-    rmq_consumer_options_init(&defaults, sizeof defaults);
-    return rq_table_copy(config->table, &config->options.consumer, &defaults);
+    union options defaults = {.producer.struct_size = config->table->struct_size};
+    rq_table_defaults(config->table, &defaults);
+    return rq_table_copy(config->table, &config->options, &defaults);
 }
 
 rmq_status rmq_config_create(rmq_config_kind kind, rmq_config **out, rmq_error **err)
@@ -169,6 +171,16 @@ const rmq_producer_options *rq_config_producer(const rmq_config *config)
 const rmq_consumer_options *rq_config_consumer(const rmq_config *config)
 {
     return config && config->kind == RMQ_CONFIG_CONSUMER ? &config->options.consumer : NULL;
+}
+
+const rmq_pull_consumer_options *rq_config_pull_consumer(const rmq_config *config)
+{
+    return config && config->kind == RMQ_CONFIG_PULL_CONSUMER ? &config->options.pull : NULL;
+}
+
+const rmq_lite_pull_consumer_options *rq_config_lite_pull_consumer(const rmq_config *config)
+{
+    return config && config->kind == RMQ_CONFIG_LITE_PULL_CONSUMER ? &config->options.lite : NULL;
 }
 
 /* ---- the table itself: a public field is a row ---- */

@@ -56,7 +56,7 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
     return false;
 }
 
-static void pool_quiet(struct rq_pool *pool)
+void rq_consumer_pool_quiet(struct rq_pool *pool)
 {
     struct rmq_consumer *consumer = of_pool(pool);
     rq_mutex_lock(&consumer->lock);
@@ -70,7 +70,7 @@ static const struct rq_pool_ops pool_ops = {
     .done = pool_done,
     .later = pool_later,
     .prepare = pool_prepare,
-    .quiet = pool_quiet,
+    .quiet = rq_consumer_pool_quiet,
     .turn_take = rq_order_take,
     .turn_result = rq_order_result,
     .turn_left = rq_order_left};
@@ -313,6 +313,7 @@ static void start_on_loop(void *arg)
                    consumer->options.rebalance_interval_ms);
     rq_timer_start(consumer->loop, &consumer->persist_timer,
                    consumer->options.persist_consumer_offset_interval_ms);
+    rq_consumer_settle(consumer); /* there may be nothing to wait for */
     if (consumer->kind->has_retry_topic) {
         rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
     }

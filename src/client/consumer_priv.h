@@ -49,8 +49,8 @@ struct rq_consumer_kind {
     bool carries_subscription; /* each pull says what it wants; brokers need not know it */
     /* Loop; may be NULL. The share of a topic has changed. */
     void (*changed)(struct rmq_consumer *consumer, struct rq_subscribed *topic);
-    /* Loop; may be NULL. A commit of the queue has ended, well or not. */
-    void (*committed)(struct rq_owned *owned);
+    /* Loop; may be NULL. A commit of the queue has ended; the next one may be under way already. answer is NULL unless status is RMQ_OK. */
+    void (*committed)(struct rq_owned *owned, rmq_status status, struct rq_in *answer);
 };
 
 /* One request of a consumer. Has exactly one end: an answer, a failure, or RMQ_ERR_CLOSED by
@@ -116,6 +116,7 @@ struct rq_owned {
     int64_t committed_ms; /* when a commit was last sent */
     bool committing;
     _Atomic int64_t given; /* atomic: relaxed: behind the last message that poll gave out; -1 */
+    int64_t promised;    /* the program had all before it committed; -1 */
     int64_t last_offset; /* to be committed when the commit under way has ended; -1 = none */
     int64_t floor;       /* it does not start below this: it was acknowledged before; -1 = none */
 
@@ -243,6 +244,7 @@ void rq_consumer_init_member(struct rmq_consumer *consumer); /* before the start
 
 /* ---- subscribe.c ---- */
 
+void rq_consumer_pool_quiet(struct rq_pool *pool); /* quiet of every kind's pool */
 int64_t rq_consumer_next_version(struct rmq_consumer *consumer); /* loop: the next subVersion */
 
 /* ---- rebalance.c: loop ---- */

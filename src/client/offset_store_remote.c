@@ -196,7 +196,7 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
         rq_lock_give_back(owned); /* who locks it next reads this offset */
     }
     if (consumer->kind->committed) {
-        consumer->kind->committed(owned);
+        consumer->kind->committed(owned, status, answer);
     }
     rq_owned_release(owned);
     rq_free(commit);
@@ -231,7 +231,9 @@ void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms
 /* -1: nothing is known, or the program decides. */
 static int64_t committable(struct rq_owned *owned)
 {
-    return owned->consumer->manual_commit ? -1 : rq_process_queue_commit_offset(&owned->process);
+    int64_t offset =
+        owned->consumer->manual_commit ? -1 : rq_process_queue_commit_offset(&owned->process);
+    return offset >= 0 && owned->promised > offset ? owned->promised : offset;
 }
 
 static void commit_if_due(struct rq_owned *owned, int64_t changed_ms, int64_t unchanged_ms)

@@ -10,39 +10,11 @@
 #include <strings.h>
 
 #include "base/err.h"
+#include "client/options_rows.h"
 #include "wire/names.h"
 
 #define PRODUCER(field) offsetof(rmq_producer_options, field)
 #define CONSUMER(field) offsetof(rmq_consumer_options, field)
-
-/* Numbers are written out, since the range is shown as text, too. */
-#define NUMBER32(name, offset, def, least, most, help)                                             \
-    {                                                                                              \
-        name, RQ_OPT_I32, offset, def, least, most, #least " … " #most, help                       \
-    }
-#define NUMBER64(name, offset, def, least, most, help)                                             \
-    {                                                                                              \
-        name, RQ_OPT_I64, offset, def, least, most, #least " … " #most, help                       \
-    }
-#define BOOLEAN(name, offset, def, help)                                                           \
-    {                                                                                              \
-        name, RQ_OPT_BOOL, offset, def, 0, 1, "true|false", help                                   \
-    }
-
-#define NAMESRV_HELP                                                                               \
-    "Name servers as \"host:port;host:port\"; IPv6 as \"[::1]:9876\". Without it $NAMESRV_ADDR. "  \
-    "Addresses of the form http://host:port are not supported."
-#define INSTANCE_HELP                                                                              \
-    "Name of the client instance. DEFAULT becomes <pid>#<nanoseconds>, so that every handle has "  \
-    "an "                                                                                          \
-    "instance of its own."
-#define CLIENT_IP_HELP                                                                             \
-    "Address in the client id; without it the local address from which the name server is "        \
-    "reached."
-#define POLL_HELP "Interval in ms of route refreshes."
-#define HEARTBEAT_HELP                                                                             \
-    "Interval in ms of heartbeats to brokers; they also go out at once on every change."
-#define SERIALIZE_HELP "Form of request headers: JSON, or ROCKETMQ (compact binary)."
 
 static const struct rq_option producer_options[] = {
     {"producerGroup", RQ_OPT_STRING, PRODUCER(producer_group), NULL, 0, 0,
@@ -198,7 +170,7 @@ const struct rq_table rq_consumer_table = {
 /* Enums of the options structs are read and written by the table as 32-bit numbers. */
 _Static_assert(sizeof(rmq_consume_from_where) == sizeof(int32_t), "enum options have 32 bits");
 
-static void copy_prefix(void *to, const void *from, size_t size, size_t max)
+void rq_option_copy_prefix(void *to, const void *from, size_t size, size_t max)
 {
     memcpy(to, from, size < max ? size : max);
 }
@@ -211,7 +183,7 @@ void rmq_producer_options_init(rmq_producer_options *options, size_t size)
     rmq_producer_options all = {.struct_size = size};
     rq_table_defaults(&rq_producer_table, &all);
     memset(options, 0, size);
-    copy_prefix(options, &all, size, sizeof all);
+    rq_option_copy_prefix(options, &all, size, sizeof all);
 }
 
 void rmq_consumer_options_init(rmq_consumer_options *options, size_t size)
@@ -222,7 +194,7 @@ void rmq_consumer_options_init(rmq_consumer_options *options, size_t size)
     rmq_consumer_options all = {.struct_size = size};
     rq_table_defaults(&rq_consumer_table, &all);
     memset(options, 0, size);
-    copy_prefix(options, &all, size, sizeof all);
+    rq_option_copy_prefix(options, &all, size, sizeof all);
 }
 
 bool rq_option_compress(const char *text, enum rq_compress_choice *out)
@@ -243,7 +215,7 @@ bool rq_option_serialize(const char *text, bool *binary)
     return *binary || !text || strcasecmp(text, "JSON") == 0;
 }
 
-static rmq_status check_serialize(const char *object, const char *text, rmq_error **err)
+rmq_status rq_option_check_serialize(const char *object, const char *text, rmq_error **err)
 {
     bool binary;
     if (rq_option_serialize(text, &binary)) {
@@ -300,7 +272,7 @@ static rmq_status check_producer(const rmq_producer_options *options, rmq_error 
         st = check_group("producer", options->producer_group, err);
     }
     if (st == RMQ_OK) {
-        st = check_serialize("producer", options->serialize_type, err);
+        st = rq_option_check_serialize("producer", options->serialize_type, err);
     }
     if (st == RMQ_OK && !rq_option_compress(options->compress_type, &choice)) {
         st = rq_error_set(err, RMQ_ERR_INVALID,
@@ -322,7 +294,7 @@ rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_produc
         return rq_error_set(err, RMQ_ERR_INVALID,
                             "producer options were not made by rmq_producer_options_init");
     }
-    copy_prefix(&all, from, from->struct_size, sizeof all);
+    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
     rmq_status st = check_producer(&all, err);
     if (st == RMQ_OK && rq_table_copy(&rq_producer_table, to, &all) != RMQ_OK) {
         st = rq_error_set(err, RMQ_ERR_NOMEM, "producer options");
@@ -339,13 +311,13 @@ rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consum
         return rq_error_set(err, RMQ_ERR_INVALID,
                             "consumer options were not made by rmq_consumer_options_init");
     }
-    copy_prefix(&all, from, from->struct_size, sizeof all);
+    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
     rmq_status st = rq_table_check(&rq_consumer_table, &all, err);
     if (st == RMQ_OK) {
         st = check_group("consumer", all.consumer_group, err);
     }
     if (st == RMQ_OK) {
-        st = check_serialize("consumer", all.serialize_type, err);
+        st = rq_option_check_serialize("consumer", all.serialize_type, err);
     }
     if (st == RMQ_OK && rq_table_copy(&rq_consumer_table, to, &all) != RMQ_OK) {
         st = rq_error_set(err, RMQ_ERR_NOMEM, "consumer options");

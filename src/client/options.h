@@ -10,12 +10,16 @@
 
 #include <rmq/config.h>
 #include <rmq/consumer.h>
+#include <rmq/lite_pull_consumer.h>
 #include <rmq/producer.h>
+#include <rmq/pull_consumer.h>
 
 #include "base/table.h"
 
 extern const struct rq_table rq_producer_table;
 extern const struct rq_table rq_consumer_table;
+extern const struct rq_table rq_pull_consumer_table;      /* options_pull.c */
+extern const struct rq_table rq_lite_pull_consumer_table; /* options_pull.c */
 
 /* Choices that are strings in the options structs. */
 enum rq_compress_choice {
@@ -41,8 +45,15 @@ rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_produc
 rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consumer_options *to,
                                     rmq_error **err);
 
+rmq_status rq_pull_consumer_options_load(const rmq_pull_consumer_options *from,
+                                         rmq_pull_consumer_options *to, rmq_error **err);
+rmq_status rq_lite_pull_consumer_options_load(const rmq_lite_pull_consumer_options *from,
+                                              rmq_lite_pull_consumer_options *to, rmq_error **err);
+
 /* The options inside a configuration, borrowed; NULL when it is of the other kind. */
 const rmq_producer_options *rq_config_producer(const rmq_config *config);
 const rmq_consumer_options *rq_config_consumer(const rmq_config *config);
+const rmq_pull_consumer_options *rq_config_pull_consumer(const rmq_config *config);
+const rmq_lite_pull_consumer_options *rq_config_lite_pull_consumer(const rmq_config *config);
 
 #endif

@@ -65,6 +65,18 @@ static void give_back(struct rmq_batch *batch)
     }
 }
 
+/* Messages of a queue are taken in their order. */
+static void note_given(const struct rq_batch_node *taken)
+{
+    struct rq_owned *owned = rq_owned_of(taken->pulled->queue);
+    int64_t next = taken->pulled->views[taken->from + taken->count - 1]->queue_offset + 1;
+    int64_t known = atomic_load_explicit(&owned->given, memory_order_relaxed);
+    while (known < next && !atomic_compare_exchange_weak_explicit(
+                               &owned->given, &known, next, memory_order_relaxed,
+                               memory_order_relaxed)) {
+    }
+}
+
 static rmq_status take(struct rmq_consumer *consumer, struct rmq_batch *batch, int64_t deadline_ms)
 {
     rmq_status st = RMQ_OK;
@@ -77,6 +89,7 @@ static rmq_status take(struct rmq_consumer *consumer, struct rmq_batch *batch, i
         if (more) {
             rq_consumer_tell_taker(consumer);
         }
+        note_given(&batch->taken);
         fill_batch(batch);
         if (batch->count == 0) {
             give_back(batch);

@@ -55,6 +55,7 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     owned->delay_ms = RQ_RETRY_FIRST_MS;
     owned->committed = -1;
     owned->last_offset = -1;
+    owned->promised = -1;
     atomic_init(&owned->given, -1);
     rq_timer_init(&owned->timer, on_timer);
     struct rq_process_limits limits = {0};

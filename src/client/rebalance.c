@@ -139,7 +139,7 @@ static void on_route(struct rq_watch *watch, struct rq_route *route)
     rq_route_release(topic->route);
     topic->route = route;
     if (first) {
-        topic->settled = false;
+        topic->settled = topic->assigned;
         topic->delay_ms = RQ_RETRY_FIRST_MS;
         rq_timer_stop(&topic->retry);
         rq_instance_heartbeat(
@@ -380,10 +380,23 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
     release_topic(topic);
 }
 
+/* Queues that the program chose: those that have not begun yet do. */
+static void locate_all(struct rq_subscribed *topic)
+{
+    RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
+    {
+        rq_offset_locate(RQ_CONTAINER_OF(node, struct rq_owned, node));
+    }
+}
+
 void rq_rebalance(struct rq_subscribed *topic)
 {
     struct rmq_consumer *consumer = topic->consumer;
-    if (!consumer->running || topic->gone || !topic->route || topic->assigned) {
+    if (topic->assigned) {
+        locate_all(topic);
+        return;
+    }
+    if (!consumer->running || topic->gone || !topic->route) {
         return;
     }
     if (topic->asking) {

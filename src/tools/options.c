@@ -90,8 +90,8 @@ int tool_options(int argc, char **argv)
     const struct tool_option options[] = {
         {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
-        "options producer|consumer|broker [-o json]",
-        "Lists the options of a producer, a consumer or a broker: name, default, type, range, meaning.",
+        "options producer|consumer|pull-consumer|lite-pull-consumer|broker [-o json]",
+        "Lists the options of a producer, a kind of consumer or a broker: name, default, type, range, meaning.",
         "    rmq options broker\n", NULL, options, 1, &what};
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
@@ -105,16 +105,20 @@ int tool_options(int argc, char **argv)
         form = json ? FORM_JSON : FORM_TEXT;
     }
     if (what == NULL) {
-        return tool_wrong("say which: producer, consumer or broker");
+        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer or broker");
     }
     if (strcmp(what, "producer") == 0) {
         print_client(RMQ_CONFIG_PRODUCER, form);
     } else if (strcmp(what, "consumer") == 0) {
         print_client(RMQ_CONFIG_CONSUMER, form);
+    } else if (strcmp(what, "pull-consumer") == 0) {
+        print_client(RMQ_CONFIG_PULL_CONSUMER, form);
+    } else if (strcmp(what, "lite-pull-consumer") == 0) {
+        print_client(RMQ_CONFIG_LITE_PULL_CONSUMER, form);
     } else if (strcmp(what, "broker") == 0) {
         print_broker(form);
     } else {
-        return tool_wrong("'%s' is not producer, consumer or broker", what);
+        return tool_wrong("'%s' is not producer, consumer, pull-consumer, lite-pull-consumer or broker", what);
     }
     return TOOL_DONE;
 }
