@@ -18,6 +18,41 @@ typedef struct rmq_namesrv rmq_namesrv;
 typedef struct rmq_broker rmq_broker;
 typedef struct rmq_broker_config rmq_broker_config;
 
+#define RMQ_BROKER_BUCKETS 24
+
+/* Counts by powers of two: bucket i has the values below 2^i that are in no bucket before, the last one all others. */
+typedef struct rmq_broker_histogram {
+    uint64_t count;
+    uint64_t sum;
+    uint64_t buckets[RMQ_BROKER_BUCKETS];
+} rmq_broker_histogram;
+
+/* Figures of a broker's store since it was started. Offsets and lags are of the commit log, in bytes. */
+typedef struct rmq_broker_store_metrics {
+    int64_t commit_log_min_offset;
+    int64_t commit_log_max_offset;
+    int64_t commit_log_flushed_offset;    /* on disk up to here */
+    int64_t commit_log_dispatched_offset; /* with queue and index entries up to here */
+    int64_t dispatch_lag_bytes;
+    int64_t dispatch_lag_ms;   /* between the newest message and the newest with entries */
+    int64_t commit_log_dirty_pages; /* of 4096 bytes, written but not synced */
+    int64_t consume_queues;
+    int64_t mapped_files;      /* of commit log, consume queues and index */
+    int64_t mapped_bytes;
+    uint64_t put_messages;
+    uint64_t put_bytes;
+    uint64_t get_messages;
+    uint64_t get_bytes;
+    uint64_t flush_bytes;      /* of the commit log */
+    uint64_t flush_failures;
+    double disk_used_ratio;    /* of the commit log's partition, 0…1, -1 = unknown */
+    bool writable;
+    int32_t append_step;       /* one append of so many is measured */
+    rmq_broker_histogram append_us;      /* microseconds of an append, waiting for the lock included */
+    rmq_broker_histogram flush_us;       /* microseconds of a sync of the commit log */
+    rmq_broker_histogram flush_messages; /* messages of one sync: what group commit gathers */
+} rmq_broker_store_metrics;
+
 RMQ_BEGIN_DECLS
 
 /* Starts a name server on a port (0 = any free) of an address (NULL = 127.0.0.1). The caller stops it. Errors: RMQ_ERR_IO (address in
@@ -66,6 +101,10 @@ RMQ_API rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker 
 RMQ_API const char *rmq_broker_addr(const rmq_broker *broker);
 RMQ_API const char *rmq_broker_namesrv_addr(const rmq_broker *broker);
 RMQ_API const char *rmq_broker_store_path(const rmq_broker *broker);
+
+/* Figures of the store. size is sizeof(rmq_broker_store_metrics) as the program knows it. Costs as much as a few sends; any thread. Since 0.1.0. */
+RMQ_API void rmq_broker_get_store_metrics(const rmq_broker *broker, rmq_broker_store_metrics *out,
+                                          size_t size);
 
 /* Creates a topic, as a request 17 would, and registers it. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,

@@ -132,7 +132,7 @@ void rq_store_info(struct rq_store *store, struct rq_store_info *out)
     out->dispatched_commit_log_offset =
         atomic_load_explicit(&store->dispatcher.done, memory_order_acquire);
     rq_mutex_lock(&store->log.lock);
-    out->put_messages = store->log.put_messages;
+    out->put_messages = atomic_load_explicit(&store->log.put_messages, memory_order_relaxed);
     out->put_bytes = store->log.put_bytes;
     rq_mutex_unlock(&store->log.lock);
     out->get_messages = atomic_load_explicit(&store->get_messages, memory_order_relaxed);

@@ -292,6 +292,13 @@ static int64_t store_time(struct rq_commit_log *log)
     return log->last_timestamp;
 }
 
+/* The lock is held, so this needs no locked addition. */
+static void count_messages(struct rq_commit_log *log, unsigned long long more)
+{
+    unsigned long long now = atomic_load_explicit(&log->put_messages, memory_order_relaxed);
+    atomic_store_explicit(&log->put_messages, now + more, memory_order_relaxed);
+}
+
 static void write_records(struct rq_commit_log *log, const struct rq_append *append, char *to,
                           struct rq_store_put *out)
 {
@@ -312,7 +319,7 @@ static void write_records(struct rq_commit_log *log, const struct rq_append *app
         offset += plan->size;
     }
     out->next_commit_log_offset = offset;
-    log->put_messages += append->count;
+    count_messages(log, append->count);
     log->put_bytes += append->total;
 }
 
@@ -325,7 +332,7 @@ static void write_torn(struct rq_commit_log *log, const struct rq_append *append
     if (whole) {
         write_records(log, append, whole, out);
         memcpy(to, whole, bytes < append->total ? bytes : append->total);
-        log->put_messages -= append->count;
+        count_messages(log, 0 - (unsigned long long)append->count);
         log->put_bytes -= append->total;
         append->queue->next_offset = next_offset;
         rq_free(whole);

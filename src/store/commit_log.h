@@ -24,8 +24,9 @@ struct rq_commit_log {
     int64_t last_timestamp;         /* store times never go back */
     int64_t refuse_until_ms;        /* monotonic: no space, not tried again before */
     char refuse_reason[RQ_PUT_REASON_MAX];
-    uint64_t put_messages;
     uint64_t put_bytes;
+    /* atomic: written with the lock, read by anybody, relaxed */
+    atomic_ullong put_messages;
     /* atomic: release behind the bytes, acquire by readers */
     atomic_llong max_offset;
     /* atomic: written by the flusher */

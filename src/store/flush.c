@@ -150,6 +150,22 @@ static void note_sync(struct rq_store *store, rmq_status st, const rmq_error *er
     }
 }
 
+/* What one sync of the log took and brought; bytes 0 = there was nothing to do. */
+static void measure_sync(struct rq_store *store, rmq_status st, int64_t us, int64_t bytes,
+                         uint64_t messages)
+{
+    struct rq_metrics *metrics = &store->metrics;
+    if (st != RMQ_OK) {
+        atomic_fetch_add_explicit(&metrics->flush_failures, 1, memory_order_relaxed);
+    } else if (bytes > 0) {
+        rq_histogram_add(&metrics->flush_us, us);
+        rq_histogram_add(&metrics->flush_messages, (int64_t)(messages - metrics->flushed_messages));
+        metrics->flushed_messages = messages;
+        atomic_fetch_add_explicit(&metrics->flush_bytes, (unsigned long long)bytes,
+                                  memory_order_relaxed);
+    }
+}
+
 static rmq_status sync_log(struct rq_store *store, rmq_error **err)
 {
     int64_t time = 0;
@@ -157,7 +173,12 @@ static rmq_status sync_log(struct rq_store *store, rmq_error **err)
     if (failing_now(store)) {
         rq_commit_log_redirty(&store->log);
     }
+    int64_t began_us = rq_mono_us();
+    int64_t from = rq_commit_log_flushed(&store->log);
+    uint64_t messages = atomic_load_explicit(&store->log.put_messages, memory_order_relaxed);
     rmq_status st = rq_commit_log_flush(&store->log, &time, &own);
+    measure_sync(store, st, rq_mono_us() - began_us, rq_commit_log_flushed(&store->log) - from,
+                 messages);
     if (st == RMQ_OK) {
         rq_checkpoint_raise(&store->checkpoint, &store->checkpoint.commit_log_time, time);
     }

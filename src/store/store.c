@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "base/time.h"
 #include "store/closed.h"
 #include "store/store_priv.h"
 
@@ -382,9 +383,16 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
         out->status = st == RMQ_ERR_INVALID ? RQ_PUT_MESSAGE_ILLEGAL : RQ_PUT_UNKNOWN_ERROR;
         return out->status;
     }
+    unsigned long long turn =
+        atomic_load_explicit(&store->log.put_messages, memory_order_relaxed);
+    bool measured = turn % RQ_METRICS_APPEND_STEP == 0;
+    int64_t began_us = measured ? rq_mono_us() : 0;
     rq_mutex_lock(&store->log.lock);
     out->status = append_locked(store, append, out);
     rq_mutex_unlock(&store->log.lock);
+    if (measured) {
+        rq_histogram_add(&store->metrics.append_us, rq_mono_us() - began_us);
+    }
     return out->status;
 }
 

@@ -289,6 +289,32 @@ struct rq_store_info {
 };
 void rq_store_info(struct rq_store *store, struct rq_store_info *out);
 
+#define RQ_STORE_BUCKETS 24
+
+/* Bucket i counts the values below 2^i that are in no bucket before; the last one all others. */
+struct rq_store_histogram {
+    uint64_t count;
+    uint64_t sum;
+    uint64_t buckets[RQ_STORE_BUCKETS];
+};
+
+struct rq_store_metrics {
+    struct rq_store_info info;
+    int64_t dispatch_lag_bytes; /* stored, but without queue entries yet */
+    int64_t dispatch_lag_ms;    /* between the newest message and the newest with entries */
+    int64_t dirty_pages;        /* of the commit log, 4096 bytes each, not synced */
+    int64_t queues;
+    int64_t mapped_files;
+    int64_t mapped_bytes;
+    int32_t append_step; /* one append of so many is in append_us */
+    uint64_t flush_bytes;
+    uint64_t flush_failures;
+    struct rq_store_histogram append_us;
+    struct rq_store_histogram flush_us;
+    struct rq_store_histogram flush_messages; /* of one sync: what group commit gathers */
+};
+void rq_store_metrics(struct rq_store *store, struct rq_store_metrics *out);
+
 /* Delays of the levels 1…n of "messageDelayLevel"; -1 for a level that is none. */
 int rq_store_delay_level_max(struct rq_store *store);
 int64_t rq_store_delay_ms(struct rq_store *store, int level);

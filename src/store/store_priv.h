@@ -13,6 +13,7 @@
 #include "store/dispatch.h"
 #include "store/flush.h"
 #include "store/index.h"
+#include "store/metrics.h"
 #include "store/queue_table.h"
 #include "store/store.h"
 
@@ -44,6 +45,7 @@ struct rq_store {
     struct rq_checkpoint checkpoint;
     struct rq_dispatcher dispatcher;
     struct rq_flusher flusher;
+    struct rq_metrics metrics;
     /* atomic: relaxed bits and counters */
     atomic_uint health;
     atomic_ullong get_messages;

@@ -63,6 +63,10 @@ static void fill(const char *dir)
              rmq_broker_namesrv_addr(cluster.broker));
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "body", 0, MESSAGES);
+    rmq_broker_store_metrics now;
+    rmq_broker_get_store_metrics(cluster.broker, &now, sizeof now);
+    TL_EQUAL(now.put_messages, MESSAGES);
+    TL_CHECK(now.append_us.count > 0 && now.writable);
     TL_OK(rmq_producer_shutdown(producer, 5000, &err));
     rmq_producer_destroy(producer);
     rmq_broker_stop(cluster.broker);
