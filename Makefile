@@ -222,12 +222,22 @@ $(B)/test/replay/%: $(B)/test/fuzz/%.o $(B)/test/lib/main_replay.o $(call object
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
 
+# Kills and power cuts in a loop: make crash N=500 [SEED=1] [T="sync async power"]
+CRASH := $(B)/test/crash/run
+N ?= 40
+$(CRASH): $(patsubst tests/%.c,$(B)/test/%.o,$(wildcard tests/crash/*.c)) $(call objects,$(NEEDS_store))
+	$(call say,LD,$@)
+	$(Q)$(CC) -o $@ $^ $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
+.PHONY: crash
+crash: $(CRASH)
+	$(Q)$(CRASH) -n $(N) $(if $(SEED),-s $(SEED)) $(T)
+
 .PHONY: check check-asan check-tsan valgrind cov unit e2e $(TEST_LAYERS:%=unit-%)
 RUN_TESTS = FLAVOUR=$(FLAVOUR) CC="$(CC)" B=$(B) scripts/run-tests -j $(JOBS) -t $(TEST_TIMEOUT) -o $(B)/results/$@
 
-check: all $(CHECK_BINARIES) $(REPLAYS) $(E2E)
+check: all $(CHECK_BINARIES) $(REPLAYS) $(E2E) $(CRASH)
 	$(Q)$(RUN_TESTS) $(E2E) $(CHECK_BINARIES) $(foreach f,$(FUZZ_NAMES),"$(B)/test/replay/$(f) tests/fuzz/seeds/$(f) \
-	    tests/fuzz/regressions/$(f)") $(if $(EXAMPLES),scripts/check-examples) scripts/check-abi
+	    tests/fuzz/regressions/$(f)") $(if $(EXAMPLES),scripts/check-examples) scripts/check-abi "$(CRASH) -n 5"
 unit: $(CHECK_BINARIES)
 	$(Q)$(RUN_TESTS) $(CHECK_BINARIES)
 $(TEST_LAYERS:%=unit-%): unit-%: $(B)/test/unit/%/run
@@ -359,6 +369,7 @@ clean:
 #: make valgrind      unit and end-to-end tests under memcheck
 #: make cov           test coverage by file
 #: make fuzz T=frame TIME=60     one fuzz target with clang; FUZZ=all for all
+#: make crash N=500 [SEED=1]      kills and power cuts of the store in a loop
 #: make bench         speed, next to the peers that are found
 #: make interop       against the real Apache RocketMQ; CASES="name ..." for some
 #: make lint          layers, symbols, headers, docs, sizes, cppcheck, clang-tidy

@@ -149,7 +149,7 @@ RMQ_API rmq_status rmq_broker_fault_record_power(rmq_broker *broker, rmq_error *
 RMQ_API rmq_status rmq_broker_fault_power_cut(rmq_broker *broker, const char *dir, uint64_t seed,
                                               rmq_error **err);
 
-/* Takes all faults away and lets the dispatcher go on. */
+/* Takes all faults away and lets the dispatcher go on. Since 0.1.0. */
 RMQ_API void rmq_broker_fault_clear(rmq_broker *broker);
 
 /* Stops accepting, answers what waits, flushes, unregisters and frees. NULL is accepted. Since 0.1.0. */

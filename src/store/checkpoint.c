@@ -89,6 +89,6 @@ int64_t rq_checkpoint_min(const struct rq_checkpoint *checkpoint, bool with_inde
 {
     int64_t min = checkpoint->commit_log_time < checkpoint->queue_time ? checkpoint->commit_log_time
                                                                        : checkpoint->queue_time;
-    min = min > SAFETY_MS ? min - SAFETY_MS : 0;
-    return with_index && checkpoint->index_time < min ? checkpoint->index_time : min;
+    min = with_index && checkpoint->index_time < min ? checkpoint->index_time : min;
+    return min > SAFETY_MS ? min - SAFETY_MS : 0;
 }

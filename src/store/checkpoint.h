@@ -35,7 +35,7 @@ rmq_status rq_checkpoint_flush(struct rq_checkpoint *checkpoint, rmq_error **err
 /* Raises a time; a lower one is ignored. */
 void rq_checkpoint_raise(struct rq_checkpoint *checkpoint, int64_t *time, int64_t to);
 
-/* Messages stored before this are on disk in log and queues (and index when asked): three seconds before the smallest time. */
+/* Messages stored before this are on disk in log and queues (and index when asked): three seconds before the smallest time, as others of the same millisecond may have come later. */
 int64_t rq_checkpoint_min(const struct rq_checkpoint *checkpoint, bool with_index);
 
 #endif

@@ -60,12 +60,26 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
 {
     rmq_status st = rq_mapped_file_queue_truncate(&log->files, end, err);
     struct rq_mapped_file *last = rq_mapped_file_queue_last(&log->files);
-    if (st == RMQ_OK && last && wipe_tail) {
-        st = rq_mapped_file_wipe(last, (size_t)(end - last->start), err);
+    if (st == RMQ_OK && last && wipe_tail) { /* records that were cut off must not come back behind new ones */
+        st = rq_mapped_file_wipe(last, (size_t)(end - last->start), true, err);
     }
     log->current = last;
     atomic_store_explicit(&log->max_offset, end, memory_order_release);
     atomic_store_explicit(&log->flushed, end, memory_order_release);
+    return st;
+}
+
+rmq_status rq_commit_log_sync_from(struct rq_commit_log *log, int64_t from, rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; st == RMQ_OK && i < log->files.count; i++) {
+        struct rq_mapped_file *file = log->files.files[i];
+        if (file->start + (int64_t)file->size > from) {
+            file->flushed = 0;
+            file->has_name = false;
+            st = rq_mapped_file_flush(file, rq_mapped_file_written(file), err);
+        }
+    }
     return st;
 }
 

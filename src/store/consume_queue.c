@@ -118,7 +118,7 @@ rmq_status rq_consume_queue_wipe_tail(struct rq_consume_queue *queue, rmq_error 
     struct rq_mapped_file *last = rq_mapped_file_queue_last(&queue->files);
     int64_t end = end_of(queue);
     return last && end - last->start < (int64_t)last->size
-               ? rq_mapped_file_wipe(last, (size_t)(end - last->start), err)
+               ? rq_mapped_file_wipe(last, (size_t)(end - last->start), false, err)
                : RMQ_OK;
 }
 
@@ -160,11 +160,10 @@ static rmq_status load_files(struct rq_consume_queue *queue, rmq_error **err)
     return st;
 }
 
-/* Walks the last files to the end of the entries. */
-static int64_t find_end(struct rq_consume_queue *queue)
+/* Follows the entries from the file at index i to their end. */
+static int64_t find_end_from(struct rq_consume_queue *queue, size_t i)
 {
     const struct rq_mapped_file_queue *files = &queue->files;
-    size_t i = files->count > RECOVER_FILES ? files->count - RECOVER_FILES : 0;
     int64_t end = files->files[i]->start;
     for (; i < files->count; i++) {
         size_t valid = walk_file(queue, files->files[i]);
@@ -173,6 +172,18 @@ static int64_t find_end(struct rq_consume_queue *queue)
             break;
         }
     }
+    return end;
+}
+
+/* Begins a few files before the last one, and further back while there is no message: a power cut may have emptied the last files. */
+static int64_t find_end(struct rq_consume_queue *queue)
+{
+    size_t i = queue->files.count;
+    int64_t end;
+    do {
+        i = i > RECOVER_FILES ? i - RECOVER_FILES : 0;
+        end = find_end_from(queue, i);
+    } while (queue->max_commit_log_offset == 0 && i > 0);
     return end;
 }
 
@@ -214,12 +225,13 @@ static bool entry_at(struct rq_consume_queue *queue, int64_t at, struct rq_store
     return file != NULL;
 }
 
-rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
-                                     rmq_error **err)
+/* Byte behind the last entry whose message begins before commit_log_end; that entry's message is then the last one known. */
+static int64_t find_cut(struct rq_consume_queue *queue, int64_t commit_log_end)
 {
     int64_t start = rq_mapped_file_queue_min(&queue->files);
     int64_t end = end_of(queue);
-    int64_t keep = start; /* behind the last real entry that stays */
+    int64_t keep = start;
+    queue->max_commit_log_offset = 0;
     for (int64_t at = end - RQ_CQ_ENTRY_BYTES; at >= start; at -= RQ_CQ_ENTRY_BYTES) {
         struct rq_store_entry entry;
         bool real;
@@ -230,6 +242,14 @@ rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t com
             break;
         }
     }
+    return keep;
+}
+
+rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
+                                     rmq_error **err)
+{
+    int64_t end = end_of(queue);
+    int64_t keep = find_cut(queue, commit_log_end);
     if (keep == end) {
         return RMQ_OK;
     }
@@ -237,11 +257,29 @@ rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t com
            "topic=%.*s queue=%d from=%lld to=%lld", (int)queue->topic.n, queue->topic.p,
            queue->queue_id, (long long)(keep / RQ_CQ_ENTRY_BYTES),
            (long long)(end / RQ_CQ_ENTRY_BYTES));
-    if (keep == start && start == 0) {
+    if (keep == 0) {
         return rq_consume_queue_clear(queue, err);
     }
     rmq_status st = set_positions(queue, keep, err);
     return st == RMQ_OK ? rq_consume_queue_wipe_tail(queue, err) : st;
+}
+
+rmq_status rq_consume_queue_rewind(struct rq_consume_queue *queue, int64_t commit_log_from,
+                                   rmq_error **err)
+{
+    int64_t keep = find_cut(queue, commit_log_from);
+    if (queue->max_commit_log_offset == 0) { /* nothing before it: the first entry says where the queue begins */
+        return rq_consume_queue_clear(queue, err);
+    }
+    return set_positions(queue, keep, err);
+}
+
+void rq_consume_queue_distrust(struct rq_consume_queue *queue)
+{
+    for (size_t i = 0; i < queue->files.count; i++) {
+        queue->files.files[i]->flushed = 0;
+    }
+    queue->flushed = rq_mapped_file_queue_min(&queue->files);
 }
 
 /* First byte of the first real entry whose message begins at or behind commit_log_min; entries are ordered, blank slots count as before all. */

@@ -58,6 +58,14 @@ rmq_status rq_consume_queue_discard(struct rq_consume_queue *queue, const char *
 rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
                                      rmq_error **err);
 
+/* Recovery after a crash, before the log is followed from commit_log_from on: entries of messages from there on go, as pages between
+ * them may be missing. They are made again. */
+rmq_status rq_consume_queue_rewind(struct rq_consume_queue *queue, int64_t commit_log_from,
+                                   rmq_error **err);
+
+/* Recovery after a crash: what is in memory need not be on disk; the next flush writes everything. */
+void rq_consume_queue_distrust(struct rq_consume_queue *queue);
+
 /* Recovery after a crash: what stands behind the end becomes zero, so that it is never taken for entries later. */
 rmq_status rq_consume_queue_wipe_tail(struct rq_consume_queue *queue, rmq_error **err);
 

@@ -311,12 +311,10 @@ static rmq_status truncate_last(struct rq_index *index, int64_t commit_log_offse
     struct rq_mapped_file *file = index->files[index->count - 1];
     struct rq_index_header header;
     rq_index_file_read_header(index, file, &header);
-    uint32_t number = 1;
-    while (number < header.index_count &&
-           rq_index_file_offset(index, file, number) < commit_log_offset) {
-        number++;
-    }
-    *done = number == header.index_count && number > 1 && header.end_offset < commit_log_offset;
+    file->flushed = 0; /* what is in memory need not be on disk */
+    uint32_t number = rq_index_file_good(index, file, &header, commit_log_offset);
+    *done = number == header.index_count && number > 1 && header.end_offset < commit_log_offset &&
+            !rq_index_file_slots_ahead(index, file, number);
     if (*done) {
         return RMQ_OK;
     }

@@ -113,6 +113,34 @@ void rq_index_file_put(const struct rq_index *index, struct rq_mapped_file *file
     rq_index_file_write_header(file, header);
 }
 
+uint32_t rq_index_file_good(const struct rq_index *index, const struct rq_mapped_file *file,
+                            const struct rq_index_header *header, int64_t commit_log_offset)
+{
+    static const char zeros[ENTRY_BYTES];
+    int64_t before = 0;
+    uint32_t number = 1;
+    for (; number < header->index_count; number++) {
+        const char *p = file->data + rq_index_file_place(index, number);
+        int64_t offset = rq_index_file_offset(index, file, number);
+        if (offset < before || offset >= commit_log_offset || memcmp(p, zeros, sizeof zeros) == 0) {
+            break;
+        }
+        before = offset;
+    }
+    return number;
+}
+
+bool rq_index_file_slots_ahead(const struct rq_index *index, const struct rq_mapped_file *file,
+                               uint32_t number)
+{
+    for (uint32_t slot = 0; slot < index->slots; slot++) {
+        if (rq_load_be32(slot_at(file, slot)) >= number) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void rq_index_file_relink(const struct rq_index *index, struct rq_mapped_file *file,
                           struct rq_index_header *header, uint32_t number)
 {

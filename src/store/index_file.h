@@ -40,6 +40,15 @@ void rq_index_file_put(const struct rq_index *index, struct rq_mapped_file *file
                        struct rq_index_header *header, uint32_t hash,
                        const struct rq_record *record);
 
+/* How many entries (their numbers begin with 1) below the header's count were written in order: a page of zeros, as a power cut leaves it, ends them, as
+ * does an entry of a message at or behind commit_log_offset. Returns the number behind the last. */
+uint32_t rq_index_file_good(const struct rq_index *index, const struct rq_mapped_file *file,
+                            const struct rq_index_header *header, int64_t commit_log_offset);
+
+/* Whether a slot names an entry at or behind number: then the older ones of its chain are not reached. */
+bool rq_index_file_slots_ahead(const struct rq_index *index, const struct rq_mapped_file *file,
+                               uint32_t number);
+
 /* Keeps the entries below number (more than 1) and ties their chains anew. */
 void rq_index_file_relink(const struct rq_index *index, struct rq_mapped_file *file,
                           struct rq_index_header *header, uint32_t number);

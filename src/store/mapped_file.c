@@ -212,7 +212,7 @@ void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upt
     }
 }
 
-rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, rmq_error **err)
+rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, bool synced, rmq_error **err)
 {
     int fd = rq_sys_open(file->path, O_RDWR, 0);
     if (fd < 0) {
@@ -222,8 +222,8 @@ rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, rmq_error
     if (rq_sys_ftruncate(fd, (off_t)at) < 0 || rq_sys_ftruncate(fd, (off_t)file->size) < 0) {
         error = errno;
     }
-    if (error == 0 && rq_disk_sync_file(file->disk, file->path, fd) < 0) {
-        error = errno; /* what was cut off shall not come back behind new records */
+    if (error == 0 && synced && rq_disk_sync_file(file->disk, file->path, fd) < 0) {
+        error = errno;
     }
     close(fd);
     atomic_store_explicit(&file->reserved, 0, memory_order_relaxed);

@@ -69,8 +69,9 @@ rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_er
 /* Every page of [from, upto) counts as changed again: after a failed sync the kernel takes them for clean. Under the writer's lock. */
 void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto);
 
-/* Recovery: every byte from at on becomes zero, and its blocks are free again. The file is on disk then. */
-rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, rmq_error **err);
+/* Recovery: every byte from at on becomes zero, and its blocks are free again. synced: for good, on disk. */
+rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, bool synced,
+                               rmq_error **err);
 
 /* Removes the name; the memory stays until the last reference goes. */
 rmq_status rq_mapped_file_unlink(struct rq_mapped_file *file, rmq_error **err);

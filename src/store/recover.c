@@ -5,6 +5,7 @@
  * other thread exists. Counterparts: CommitLog.recoverNormally, CommitLog.recoverAbnormally.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -34,6 +35,22 @@ static struct known last_known(struct rq_store *store)
     return known;
 }
 
+/* Whether a page that a power cut dropped took the end of the properties, which the body's CRC does not cover: zeros from a page's begin on. pos:
+ * of the record in its file. */
+static bool has_lost_page(const struct rq_record *record, size_t pos)
+{
+    struct rq_slice properties = record->properties;
+    size_t begin = pos + record->size - properties.n;
+    size_t at = (RQ_STORE_PAGE - begin % RQ_STORE_PAGE) % RQ_STORE_PAGE;
+    for (; at < properties.n; at += RQ_STORE_PAGE) {
+        size_t n = properties.n - at < RQ_STORE_PAGE ? properties.n - at : RQ_STORE_PAGE;
+        if (properties.p[at] == '\0' && memcmp(properties.p + at, properties.p + at + 1, n - 1) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A record as recovery accepts it: checked, and at its own place. */
 static enum rq_record_kind read_at(struct rq_store *store, struct rq_log_reader *reader,
                                    int64_t offset, struct rq_record *record)
@@ -47,6 +64,11 @@ static enum rq_record_kind read_at(struct rq_store *store, struct rq_log_reader 
     if (kind == RQ_RECORD_GOOD &&
         (record->commit_log_offset != offset || !rq_queue_table_topic_ok(record->topic))) {
         return RQ_RECORD_BAD;
+    }
+    if (kind == RQ_RECORD_GOOD && has_lost_page(record, (size_t)(offset - reader->file->start))) {
+        struct rq_record next; /* nothing that was lost is followed by more */
+        kind = rq_record_read(p + record->size, left - record->size, false, &next);
+        return kind == RQ_RECORD_BAD ? RQ_RECORD_BAD : RQ_RECORD_GOOD;
     }
     return kind;
 }
@@ -74,6 +96,9 @@ static int64_t normal_start(struct rq_store *store)
 /* Start after a crash: the newest file whose first record was on disk with its entries when the checkpoint was written. */
 static int64_t crash_start(struct rq_store *store)
 {
+    if (last_known(store).end == 0) { /* no queues: all of them are to be made */
+        return rq_commit_log_min(&store->log);
+    }
     bool with_index = store->options.message_index_enable;
     int64_t safe = rq_checkpoint_min(&store->checkpoint, with_index);
     const struct rq_mapped_file_queue *files = &store->log.files;
@@ -134,6 +159,17 @@ static rmq_status dispatch(struct rq_store *store, const struct rq_record *recor
     return st == RMQ_OK ? rq_dispatch_record(store, record, err) : st;
 }
 
+/* Before the log is followed again from start on: what queues and index have from there on may have holes. */
+static rmq_status rewind_to(struct rq_store *store, int64_t start, rmq_error **err)
+{
+    rmq_status st = rq_index_truncate(&store->index, start, err);
+    struct rq_consume_queue *queue;
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        st = rq_consume_queue_rewind(queue, start, err);
+    }
+    return st;
+}
+
 struct walk {
     int64_t offset; /* begin, then end of the good records */
     int64_t records;
@@ -185,6 +221,7 @@ static rmq_status settle_queues(struct rq_store *store, int64_t end, bool normal
         }
         if (st == RMQ_OK && !normal) {
             st = rq_consume_queue_wipe_tail(queue, err);
+            rq_consume_queue_distrust(queue);
         }
         rq_consume_queue_correct_min(queue, min);
         queue->next_offset = rq_consume_queue_max(queue);
@@ -287,7 +324,7 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
     int64_t start = walk.offset;
     rmq_status st = RMQ_OK;
     if (!normal) {
-        st = rq_index_truncate(&store->index, start, err);
+        st = rewind_to(store, start, err);
     }
     if (st == RMQ_OK) {
         st = walk_log(store, &walk, err);
@@ -302,6 +339,9 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
         bool wipe = !normal || !tail_is_clean(store, walk.offset);
         set_last_time(store, &walk);
         st = rq_commit_log_set_end(&store->log, walk.offset, wipe, err);
+    }
+    if (st == RMQ_OK && !normal) { /* it is shown to consumers now, and others are acknowledged behind it */
+        st = rq_commit_log_sync_from(&store->log, start, err);
     }
     atomic_store_explicit(&store->dispatcher.done, walk.offset, memory_order_release);
     if (st == RMQ_OK && !normal) {
