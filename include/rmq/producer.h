@@ -102,6 +102,28 @@ typedef struct rmq_send_options {
     const char *sharding_key;   /* to the queue of the key, as Java's SelectMessageQueueByHash has it */
 } rmq_send_options;
 
+/* One send as hooks see it, a batch counts as one. */
+typedef struct rmq_send_context rmq_send_context;
+
+typedef enum rmq_send_mode {
+    RMQ_MODE_SYNC = 0,
+    RMQ_MODE_ASYNC = 1, /* with a callback or an event */
+    RMQ_MODE_ONEWAY = 2
+} rmq_send_mode;
+
+/* Functions of the program around each send that passed the checks; each may be NULL. check and before run on the sending thread, first all checks,
+ * then all befores; check refuses the send by returning anything but RMQ_OK, which the send returns. after runs once for each before: on the sending
+ * thread of a blocking or one-way send, on the callback thread, ahead of the callback or event, of an asynchronous one. No lock of the library is
+ * held. They may send; a send from a hook runs the hooks, too. */
+typedef struct rmq_send_hook {
+    size_t struct_size;
+    const char *name; /* for messages; copied */
+    rmq_status (*check)(const rmq_send_context *context, void *user);
+    void (*before)(rmq_send_context *context, void *user);
+    void (*after)(rmq_send_context *context, void *user);
+    void *user; /* borrowed until the producer is destroyed */
+} rmq_send_hook;
+
 RMQ_BEGIN_DECLS
 
 /* Fills defaults; size is sizeof(rmq_producer_options) as the program knows it. Since 0.1.0. */
@@ -261,6 +283,29 @@ RMQ_API rmq_status rmq_producer_set_trace(rmq_producer *producer, bool on, rmq_e
 /* Trace records whose message was stored, and those that were dropped or lost; either may be NULL. Since 0.1.0. */
 RMQ_API void rmq_producer_trace_counts(const rmq_producer *producer, uint64_t *sent,
                                        uint64_t *dropped);
+
+/* Fills defaults; size is sizeof(rmq_send_hook) as the program knows it. Since 0.1.0. */
+RMQ_API void rmq_send_hook_init(rmq_send_hook *hook, size_t size);
+
+/* Adds a hook behind those that are there; sends that begin from now on run it. It stays until the producer is destroyed. Counterparts:
+ * registerSendMessageHook, registerCheckForbiddenHook. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM, RMQ_ERR_CLOSED. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_add_send_hook(rmq_producer *producer, const rmq_send_hook *hook,
+                                              rmq_error **err);
+
+/* Inside a hook. Everything is borrowed for the call. message is NULL in after: the program may have destroyed it. result and error are those of the
+ * completion, in after only; both are NULL for a one-way send that was handed over. put_property adds a property to the message, or to each of
+ * a batch, as it goes out, in before only. data is a pointer of the hook's own, kept from its before to its after. Since 0.1.0. */
+RMQ_API const char *rmq_send_context_topic(const rmq_send_context *context);
+RMQ_API const char *rmq_send_context_group(const rmq_send_context *context);
+RMQ_API rmq_send_mode rmq_send_context_mode(const rmq_send_context *context);
+RMQ_API size_t rmq_send_context_count(const rmq_send_context *context);
+RMQ_API const rmq_message *rmq_send_context_message(const rmq_send_context *context, size_t index);
+RMQ_API const rmq_send_result *rmq_send_context_result(const rmq_send_context *context);
+RMQ_API const rmq_error *rmq_send_context_error(const rmq_send_context *context);
+RMQ_API rmq_status rmq_send_context_put_property(rmq_send_context *context, const char *name,
+                                                 const char *value);
+RMQ_API void rmq_send_context_set_data(rmq_send_context *context, void *data);
+RMQ_API void *rmq_send_context_data(const rmq_send_context *context);
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest with RMQ_ERR_CLOSED, and
  * leaves the brokers. May be called twice, from any thread, from a callback. When it has returned (outside a callback),

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/fork_mark.h"
+#include "client/hooks.h"
 #include "client/options.h"
 #include "client/send.h"
 #include "client/trace.h"
@@ -27,6 +28,7 @@ static void free_producer(struct rmq_producer *producer)
 {
     rq_checks_release(producer->checks);
     rq_table_free(&rq_producer_table, &producer->options);
+    rq_hooks_free(atomic_load_explicit(&producer->hooks, memory_order_acquire));
     rq_cond_destroy(&producer->ended);
     rq_mutex_destroy(&producer->lock);
     rq_free(producer);
@@ -66,6 +68,7 @@ static rmq_status make_producer(const rmq_producer_options *options, struct rmq_
     atomic_init(&producer->entered, 0);
     atomic_init(&producer->closed, false);
     atomic_init(&producer->trace, NULL);
+    atomic_init(&producer->hooks, NULL);
     producer->mark = rq_fork_mark();
     producer->pool = rq_send_pool_create(&producer->options);
     producer->checks = rq_checks_create(producer);
@@ -219,6 +222,35 @@ rmq_status rq_producer_enter(struct rmq_producer *producer, rmq_error **err)
     }
     return RMQ_OK;
 }
+
+/* ---- hooks ---- */
+
+rmq_status rmq_producer_add_send_hook(rmq_producer *producer, const rmq_send_hook *hook,
+                                      rmq_error **err)
+{
+    rmq_status st = rq_producer_enter(producer, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    rq_mutex_lock(&producer->lock);
+    st = rq_hooks_add(&producer->hooks, hook, err);
+    rq_mutex_unlock(&producer->lock);
+    rq_producer_leave(producer);
+    return st;
+}
+
+rmq_status rq_producer_begin_hooks(struct rmq_producer *producer,
+                                   const rmq_message *const *messages, size_t count,
+                                   rmq_send_mode mode, struct rmq_send_context **out,
+                                   rmq_error **err)
+{
+    const struct rq_hooks *hooks = atomic_load_explicit(&producer->hooks, memory_order_acquire);
+    return hooks ? rq_hooks_begin(hooks, producer->options.producer_group, messages, count, mode,
+                                  out, err)
+                 : RMQ_OK;
+}
+
+/* ---- destruction ---- */
 
 void rmq_producer_destroy(rmq_producer *producer)
 {

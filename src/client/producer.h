@@ -19,6 +19,7 @@
 
 struct rq_send_pool; /* client/send.h */
 struct rq_trace;     /* client/trace.h */
+struct rq_hooks;     /* client/hooks.h */
 
 struct rmq_producer {
     /* immutable after create */
@@ -31,6 +32,8 @@ struct rmq_producer {
     struct rq_send_pool *pool;
     /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the first time. */
     _Atomic(struct rq_trace *) trace;
+    _Atomic(struct rq_hooks *)
+        hooks; /* atomic: release when added, acquire by senders; NULL = none */
     struct rq_member member;
     bool is_member;
     struct rq_checks *checks; /* client/transaction.h */
@@ -48,6 +51,13 @@ struct rmq_producer {
 };
 
 /* ---- producer.c ---- */
+
+/* Hooks of a send that passed the checks, see rq_hooks_begin. */
+struct rmq_send_context;
+rmq_status rq_producer_begin_hooks(struct rmq_producer *producer,
+                                   const rmq_message *const *messages, size_t count,
+                                   rmq_send_mode mode, struct rmq_send_context **out,
+                                   rmq_error **err);
 
 /* A thread enters before it uses the instance and leaves after it. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED, RMQ_ERR_CLOSED. */
 rmq_status rq_producer_enter(struct rmq_producer *producer, rmq_error **err);

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "client/hooks.h"
 #include "client/producer_queue.h"
 #include "client/send.h"
 
@@ -20,6 +21,7 @@ struct cargo {
     int64_t started_ms;
     struct rq_route *route;
     struct rq_route_queue queue;
+    struct rmq_send_context *hooked; /* NULL without hooks */
 };
 
 static rmq_status not_accepted(struct rq_send_op *op, rmq_status st, rmq_error **err)
@@ -57,6 +59,7 @@ static void load(struct rq_send_op *op, struct rmq_producer *producer, const str
     op->producer = producer;
     op->route = cargo->route;
     op->queue = cargo->queue;
+    op->more_pairs = rq_hooks_pairs(cargo->hooked);
     op->fixed_queue = cargo->queue.broker != NULL;
     op->attempts_max = op->fixed_queue ? 1 : 1 + retries;
     op->started_ms = op->waited || op->fixed_queue ? rq_mono_ms() : cargo->started_ms;
@@ -81,6 +84,37 @@ static rmq_status start_async(struct rmq_producer *producer, const struct cargo 
     return RMQ_OK;
 }
 
+/* Behind the checks. Hooks of a send that is not accepted end here, the others with its completion. */
+static rmq_status start_hooked(struct rmq_producer *producer, struct cargo *cargo,
+                               struct rq_send_order *order, rmq_error **err)
+{
+    rmq_error *why = NULL;
+    rmq_status st = RMQ_OK;
+    if (order->mode != RQ_SEND_INNER) {
+        st = rq_producer_begin_hooks(producer, cargo->messages, cargo->count, RMQ_MODE_ASYNC,
+                                     &order->hooked, err);
+    }
+    if (st != RMQ_OK) {
+        return st;
+    }
+    cargo->hooked = rq_hooks_retain(order->hooked); /* a shutdown may end the send meanwhile */
+    st = rq_target_find(producer, &cargo->target, cargo->messages[0], order->deadline_ms,
+                        &cargo->route, &cargo->queue, &why);
+    if (st == RMQ_OK) {
+        st = start_async(producer, cargo, order, &why);
+    }
+    if (st != RMQ_OK) {
+        rq_hooks_end(order->hooked, NULL, why);
+    }
+    rq_hooks_release(cargo->hooked);
+    if (err && st != RMQ_OK) {
+        *err = why;
+    } else {
+        rmq_error_destroy(why);
+    }
+    return st;
+}
+
 static rmq_status send_async(struct rmq_producer *producer, struct cargo *cargo,
                              struct rq_send_order *order, rmq_error **err)
 {
@@ -98,11 +132,7 @@ static rmq_status send_async(struct rmq_producer *producer, struct cargo *cargo,
         order->deadline_ms =
             rq_producer_deadline_ms(producer, cargo->started_ms, cargo->target.timeout_ms);
         order->source = producer;
-        st = rq_target_find(producer, &cargo->target, cargo->messages[0], order->deadline_ms,
-                            &cargo->route, &cargo->queue, err);
-    }
-    if (st == RMQ_OK) {
-        st = start_async(producer, cargo, order, err);
+        st = start_hooked(producer, cargo, order, err);
     }
     rq_producer_leave(producer);
     return st;
@@ -188,6 +218,38 @@ static rmq_status run_oneway(struct rmq_producer *producer, const struct cargo *
     return st;
 }
 
+static rmq_status oneway_checked(struct rmq_producer *producer, struct cargo *cargo,
+                                 int64_t deadline_ms, rmq_error **err)
+{
+    const rmq_message *message = cargo->messages[0];
+    rmq_status st = rq_target_find(producer, &cargo->target, message, deadline_ms, &cargo->route,
+                                   &cargo->queue, err);
+    if (st == RMQ_OK && !cargo->route) {
+        st = rq_producer_route(producer, message->text, message->topic_len, deadline_ms,
+                               &cargo->route, err);
+    }
+    return st == RMQ_OK ? run_oneway(producer, cargo, deadline_ms, err) : st;
+}
+
+static rmq_status oneway_hooked(struct rmq_producer *producer, struct cargo *cargo,
+                                int64_t deadline_ms, rmq_error **err)
+{
+    rmq_error *why = NULL;
+    rmq_status st =
+        rq_producer_begin_hooks(producer, cargo->messages, 1, RMQ_MODE_ONEWAY, &cargo->hooked, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    st = oneway_checked(producer, cargo, deadline_ms, &why);
+    rq_hooks_end(cargo->hooked, NULL, why);
+    if (err && st != RMQ_OK) {
+        *err = why;
+    } else {
+        rmq_error_destroy(why);
+    }
+    return st;
+}
+
 rmq_status rmq_producer_send_oneway_with(rmq_producer *producer, const rmq_message *message,
                                          const rmq_send_options *options, rmq_error **err)
 {
@@ -203,15 +265,7 @@ rmq_status rmq_producer_send_oneway_with(rmq_producer *producer, const rmq_messa
     int64_t deadline = rq_producer_deadline_ms(producer, cargo.started_ms, cargo.target.timeout_ms);
     st = rq_send_check(producer, message, err);
     if (st == RMQ_OK) {
-        st = rq_target_find(producer, &cargo.target, message, deadline, &cargo.route, &cargo.queue,
-                            err);
-    }
-    if (st == RMQ_OK && !cargo.route) {
-        st = rq_producer_route(producer, message->text, message->topic_len, deadline, &cargo.route,
-                               err);
-    }
-    if (st == RMQ_OK) {
-        st = run_oneway(producer, &cargo, deadline, err);
+        st = oneway_hooked(producer, &cargo, deadline, err);
     }
     rq_producer_leave(producer);
     return st;

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "client/hooks.h"
 #include "client/producer_queue.h"
 #include "client/send.h"
 
@@ -24,6 +25,7 @@ struct request {
     bool batch;
     bool half; /* of a transaction */
     struct rq_send_target target;
+    struct rmq_send_context *hooked; /* NULL without hooks */
     int64_t started_ms;
     int64_t deadline_ms;
 };
@@ -94,6 +96,7 @@ static rmq_status run_request(struct rmq_producer *producer, const struct reques
     op->attempts_max = op->fixed_queue ? 1 : 1 + producer->options.retry_times_when_send_failed;
     op->started_ms = request->started_ms;
     op->half = request->half;
+    op->more_pairs = rq_hooks_pairs(request->hooked);
     st = request->batch ? rq_send_prepare_batch(op, request->messages, request->count, err)
                         : rq_send_prepare(op, request->messages[0], err);
     if (st != RMQ_OK) {
@@ -104,6 +107,47 @@ static rmq_status run_request(struct rmq_producer *producer, const struct reques
     rq_waiter_wait(&op->waiter);
     st = take_outcome(op, result, err);
     rq_send_consumed(op);
+    return st;
+}
+
+/* Behind the checks. */
+static rmq_status send_checked(struct rmq_producer *producer, struct request *request, size_t bytes,
+                               rmq_send_result **result, rmq_error **err)
+{
+    struct rq_route *route = NULL;
+    struct rq_route_queue queue = {0};
+    rmq_status st = rq_target_find(producer, &request->target, request->messages[0],
+                                   request->deadline_ms, &route, &queue, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    request->started_ms = queue.broker ? rq_mono_ms() : request->started_ms;
+    return run_request(producer, request, bytes, route, &queue, result, err);
+}
+
+/* The hooks see result and error also when the caller does not care for them. */
+static rmq_status send_hooked(struct rmq_producer *producer, struct request *request, size_t bytes,
+                              rmq_send_result **result, rmq_error **err)
+{
+    rmq_send_result *stored = NULL;
+    rmq_error *why = NULL;
+    rmq_status st = rq_producer_begin_hooks(producer, request->messages, request->count,
+                                            RMQ_MODE_SYNC, &request->hooked, err);
+    if (st != RMQ_OK || !request->hooked) {
+        return st != RMQ_OK ? st : send_checked(producer, request, bytes, result, err);
+    }
+    st = send_checked(producer, request, bytes, &stored, &why);
+    rq_hooks_end(request->hooked, stored, why);
+    if (result && st == RMQ_OK) {
+        *result = stored;
+    } else {
+        rmq_send_result_destroy(stored);
+    }
+    if (err && st != RMQ_OK) {
+        *err = why;
+    } else {
+        rmq_error_destroy(why);
+    }
     return st;
 }
 
@@ -121,8 +165,6 @@ static rmq_status send_blocking(struct rmq_producer *producer, struct request *r
     request->deadline_ms =
         rq_producer_deadline_ms(producer, request->started_ms, request->target.timeout_ms);
     size_t bytes = 0;
-    struct rq_route *route = NULL;
-    struct rq_route_queue queue = {0};
     if (rq_loop_in(rq_instance_loop(producer->instance))) {
         st = rq_error_set(err, RMQ_ERR_STATE, "a blocking send on the I/O thread");
     }
@@ -130,12 +172,7 @@ static rmq_status send_blocking(struct rmq_producer *producer, struct request *r
         st = check_request(producer, request, &bytes, err);
     }
     if (st == RMQ_OK) {
-        st = rq_target_find(producer, &request->target, request->messages[0], request->deadline_ms,
-                            &route, &queue, err);
-    }
-    if (st == RMQ_OK) {
-        request->started_ms = queue.broker ? rq_mono_ms() : request->started_ms;
-        st = run_request(producer, request, bytes, route, &queue, result, err);
+        st = send_hooked(producer, request, bytes, result, err);
     }
     rq_producer_leave(producer);
     return st;

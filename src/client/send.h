@@ -69,6 +69,8 @@ struct rq_send_op {
     size_t properties_len;
     char *ids; /* of a batch: the messages' ids, joined; allocated */
     char unique_id[57];
+    struct rq_slice more_pairs;      /* what hooks add to the properties; while it is prepared */
+    struct rmq_send_context *hooked; /* of an asynchronous send; NULL without hooks */
     rmq_send_fn done;
     void *user;
     struct rq_waiter waiter;
@@ -138,6 +140,7 @@ struct rq_send_order {
     void *user;
     uint64_t token;
     void *source;
+    struct rmq_send_context *hooked; /* NULL = none; the operation's once the send is accepted */
 };
 
 /* An operation; asynchronous ones take a place in the window. Errors: RMQ_ERR_CLOSED, RMQ_ERR_BUSY, RMQ_ERR_NOMEM, RMQ_ERR_IO. */

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/hooks.h"
 #include "client/send.h"
 
 #define FREE_MAX   1024  /* operations kept for the next send */
@@ -186,6 +187,8 @@ static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool,
     op->user = order->user;
     op->event.token = order->token;
     op->event.source = order->source;
+    op->hooked = order->hooked;
+    op->more_pairs = rq_slice(NULL, 0);
     op->window_size = order->size;
     op->deadline_ms = order->deadline_ms;
     op->batch = false;
@@ -226,7 +229,8 @@ rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_ord
     if (st == RMQ_OK && pool->closing) {
         st = rq_error_set(err, RMQ_ERR_CLOSED, "the producer is shut down");
     }
-    if (st == RMQ_OK && order->mode == RQ_SEND_ASYNC && !pool->executor) {
+    bool calls = order->mode == RQ_SEND_ASYNC || (order->mode == RQ_SEND_EVENT && order->hooked);
+    if (st == RMQ_OK && calls && !pool->executor) {
         st = rq_executor_get(&pool->executor, err);
     }
     if (st != RMQ_OK) {
@@ -373,27 +377,47 @@ static void wake_callbacks(struct rq_send_pool *pool)
     }
 }
 
+static bool is_cut(struct rq_send_op *op)
+{
+    return (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
+}
+
 static void call_back(struct rq_send_op *op)
 {
-    bool cut = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
+    bool cut = is_cut(op);
     rmq_error *err = cut ? cut_error() : op->error;
-    op->done(err ? NULL : &op->result, err, op->user);
+    struct rmq_send_context *hooked = op->hooked;
+    op->hooked = NULL;
+    rq_hooks_end(hooked, err ? NULL : &op->result, err);
+    if (op->mode == RQ_SEND_EVENT) {
+        post_event(op, cut);
+    } else {
+        op->done(err ? NULL : &op->result, err, op->user);
+    }
     if (cut) {
         rmq_error_destroy(err);
     }
 }
 
+static void post_completion(struct rq_send_op *op)
+{
+    if (rq_mpsc_push(&op->pool->completed, &op->completed)) {
+        wake_callbacks(op->pool);
+    }
+}
+
 static void dispatch(struct rq_send_op *op, bool cut)
 {
-    struct rq_send_pool *pool = op->pool;
     switch (op->mode) {
     case RQ_SEND_ASYNC:
-        if (rq_mpsc_push(&pool->completed, &op->completed)) {
-            wake_callbacks(pool);
-        }
+        post_completion(op);
         break;
     case RQ_SEND_EVENT:
-        post_event(op, cut);
+        if (op->hooked) {
+            post_completion(op); /* the hooks run on the callback thread first */
+        } else {
+            post_event(op, cut);
+        }
         break;
     case RQ_SEND_INNER:
         call_back(op);
@@ -458,10 +482,17 @@ static void run_callbacks(struct rq_work *work)
     (void)atomic_exchange_explicit(&pool->work_posted, false, memory_order_acq_rel);
     struct rq_mpsc_node *first = rq_mpsc_take_all(&pool->completed);
     leave_window_all(pool, first);
-    for (struct rq_mpsc_node *node = first; node; node = node->next) {
-        call_back(RQ_CONTAINER_OF(node, struct rq_send_op, completed));
+    struct rq_mpsc_node *called = NULL; /* those with an event are the program's by now */
+    for (struct rq_mpsc_node *node = first, *next; node; node = next) {
+        struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, completed);
+        next = node->next;
+        if (op->mode != RQ_SEND_EVENT) {
+            node->next = called;
+            called = node;
+        }
+        call_back(op);
     }
-    consume_all(pool, first);
+    consume_all(pool, called);
 }
 
 /* ---- shutdown ---- */

@@ -259,6 +259,7 @@ rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rm
     take_retry_counts(op, message);
     size_t n = rq_unique_id(op->started_ms, op->unique_id);
     add_pairs(&op->text, rq_message_pairs(message), !goes_to_retry(message));
+    add_pairs(&op->text, op->more_pairs, true);
     add_own(&op->text, op->unique_id, n, message->wait_store_ok,
             op->half ? 0 : message->delay_level);
     if (op->half) {
@@ -272,13 +273,15 @@ rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rm
     return compress_body(op, op->producer, err);
 }
 
-static rmq_status add_batch_item(struct rq_buf *out, struct rq_buf *properties, struct rq_buf *ids,
-                                 const rmq_message *message, int64_t mono_ms, rmq_error **err)
+static rmq_status add_batch_item(const struct rq_send_op *op, struct rq_buf *out,
+                                 struct rq_buf *properties, struct rq_buf *ids,
+                                 const rmq_message *message, rmq_error **err)
 {
     char id[RQ_UNIQUE_ID_MAX + 1];
-    size_t n = rq_unique_id(mono_ms, id);
+    size_t n = rq_unique_id(op->started_ms, id);
     rq_buf_clear(properties);
     add_pairs(properties, rq_message_pairs(message), true);
+    add_pairs(properties, op->more_pairs, true);
     add_own(properties, id, n, message->wait_store_ok, 0);
     if (ids->len > 0) {
         rq_buf_add_char(ids, ',');
@@ -303,7 +306,7 @@ static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *
     rq_buf_init(&properties, 128 * 1024);
     rmq_status st = RMQ_OK;
     for (size_t i = 0; i < count && st == RMQ_OK; i++) {
-        st = add_batch_item(out, &properties, ids, messages[i], op->started_ms, err);
+        st = add_batch_item(op, out, &properties, ids, messages[i], err);
     }
     rq_buf_free(&properties);
     size_t limit = (size_t)op->producer->options.max_message_size;
