@@ -67,6 +67,8 @@ final class Peer {
                 return Sending.start(args);
             case "stopProducer":
                 return Sending.stop(args);
+            case "transactions":
+                return Transactions.run(args);
             case "consume":
                 return Receiving.consume(args);
             case "startConsumer":

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The librmq Authors
+#
+# Transactions: our producer on the real broker, by the end-to-end test, and a Java TransactionMQProducer on our broker.
+# shellcheck shell=bash
+
+# The end-to-end tests of the tree whose command is tested.
+E2E=$ROOT/build/release/test/e2e
+
+# e2e_on_real NAME TEST CASE...: the test with a real 5.3.3 broker of its own, which is given the options in OPTIONS.
+e2e_on_real() {
+    local name=$1 test=$2 port
+    shift 2
+    need_rmq
+    [ -x "$E2E/$test" ] || skip "there is no $E2E/$test: make $E2E/$test"
+    port=$(take_ports)
+    real_namesrv "$name-namesrv" 5.3.3 "$port"
+    # shellcheck disable=SC2086
+    real_broker "$name" 5.3.3 $((port + 4)) "127.0.0.1:$port" $OPTIONS
+    must peer waitBroker "ns=127.0.0.1:$port" "broker=$name"
+    RMQ_NAMESRV=127.0.0.1:$port timeout 360 "$E2E/$test" "$@" > "$RUN/$name.out" 2>&1 ||
+        fail "$test: $(grep -m 1 '^FAIL' "$RUN/$name.out" || tail -n 1 "$RUN/$name.out")"
+    note "$(grep -c '^ok' "$RUN/$name.out") cases of $test, $(grep -c '^skip' "$RUN/$name.out") skipped"
+    stop_server "$name"
+    stop_server "$name-namesrv"
+}
+
+case_c_transactions_on_real_533() {
+    OPTIONS="transactionCheckInterval=5000 transactionTimeOut=3000" e2e_on_real transactions transaction_test
+}
+
+# Committed and rolled back at once or when asked for the second time, in one producer.
+case_java_transactions_on_ours() {
+    need_rmq
+    local topic=JavaTransactions tags=Commit,Rollback,LateCommit,LateRollback port text NS BROKER=ours-transactions
+    port=$(take_ports)
+    NS=127.0.0.1:$port
+    our_broker $BROKER "$port" $((port + 4)) transactionCheckInterval=1000 transactionTimeOut=1000
+    must peer waitBroker "ns=$NS" broker=$BROKER
+    new_topic $topic 4
+    text=$(must peer transactions "ns=$NS" topic=$topic group=TG seed=$topic count=400 tags=$tags wait=60)
+    note "Java: $(echo "$text" | tr '\n' ' ')"
+    [ "$(echo "$text" | value_of answered)" = 200 ] || fail "the Java producer answered $(echo "$text" | tr '\n' ' ')"
+    java_consume "$RUN/$topic" $topic 200
+    same_report "Java" "$RUN/$topic" seed=$topic count=400 tags=$tags only=Commit,LateCommit
+    c_consume "$RUN/$topic.c" $topic GC-$topic 200 60
+    same_report "rmq consume" "$RUN/$topic.c" seed=$topic count=400 tags=$tags only=Commit,LateCommit
+    stop_server $BROKER
+}
