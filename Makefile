@@ -172,6 +172,7 @@ CHECK_BINARIES := $(TEST_LAYERS:%=$(B)/test/unit/%/run)
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*.c))
 FUZZ_NAMES := $(notdir $(FUZZ_SOURCES:.c=))
 REPLAYS := $(FUZZ_NAMES:%=$(B)/test/replay/%)
+SOAK := $(patsubst tests/%.c,$(B)/test/%,$(sort $(wildcard tests/soak/*_test.c)))
 E2E := $(patsubst tests/%.c,$(B)/test/%,$(sort $(wildcard tests/e2e/*_test.c)))
 LIB_TEST_OBJECTS := $(patsubst tests/%.c,$(B)/test/%.o,$(filter-out tests/lib/main_%,$(wildcard tests/lib/*.c)))
 
@@ -197,7 +198,7 @@ CHECK_BINARIES += $(B)/test/vectors/run
 endif
 
 # End-to-end tests see the public headers only; unit tests may see src/ too.
-$(B)/test/e2e/%.o $(B)/test/lib/%.o: INSIDE =
+$(B)/test/e2e/%.o $(B)/test/soak/%.o $(B)/test/lib/%.o: INSIDE =
 $(B)/test/%.o: INSIDE = -Isrc $(PKG_CFLAGS)
 $(B)/test/e2e/%.o: tests/e2e/%.c $(B)/flags
 	$(compile_test)
@@ -210,9 +211,15 @@ define compile_test
 endef
 
 E2E_SHARED := $(patsubst tests/%.c,$(B)/test/%.o,$(filter-out %_test.c,$(wildcard tests/e2e/*.c)))
-$(B)/test/e2e/%: $(B)/test/e2e/%.o $(E2E_SHARED) $(LIB_TEST_OBJECTS) $(SHARED)
+define link_e2e
 	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) -L$(B) -Wl,-rpath,'$$ORIGIN/../..' -lrmq -lrmq-broker $(BASE_LDFLAGS) $(TEST_PKG_LIBS) $(LDLIBS)
+endef
+$(B)/test/e2e/%: $(B)/test/e2e/%.o $(E2E_SHARED) $(LIB_TEST_OBJECTS) $(SHARED)
+	$(link_e2e)
+$(B)/test/soak/%: $(B)/test/soak/%.o $(LIB_TEST_OBJECTS) $(SHARED)
+	$(link_e2e)
 
 # Runs the command.
 $(B)/test/e2e/store_command_test: | $(COMMAND)
@@ -232,7 +239,7 @@ $(CRASH): $(patsubst tests/%.c,$(B)/test/%.o,$(wildcard tests/crash/*.c)) $(call
 crash: $(CRASH)
 	$(Q)$(CRASH) -n $(N) $(if $(SEED),-s $(SEED)) $(T)
 
-.PHONY: check check-asan check-tsan valgrind cov unit e2e $(TEST_LAYERS:%=unit-%)
+.PHONY: check check-asan check-tsan valgrind cov unit e2e soak soak-here $(TEST_LAYERS:%=unit-%)
 RUN_TESTS = FLAVOUR=$(FLAVOUR) CC="$(CC)" B=$(B) scripts/run-tests -j $(JOBS) -t $(TEST_TIMEOUT) -o $(B)/results/$@
 
 check: all $(CHECK_BINARIES) $(REPLAYS) $(E2E) $(CRASH)
@@ -244,6 +251,11 @@ $(TEST_LAYERS:%=unit-%): unit-%: $(B)/test/unit/%/run
 	$(Q)$(RUN_TESTS) $<
 e2e: $(E2E)
 	$(Q)$(RUN_TESTS) $(E2E)
+# Half an hour: outages of minutes, hundreds of rounds, a gigabyte of backlog.
+soak: $(SOAK)
+	$(Q)$(MAKE) --no-print-directory TEST_TIMEOUT=2400 soak-here
+soak-here: $(SOAK)
+	$(Q)$(RUN_TESTS) $(SOAK)
 
 check-asan:
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=asan TEST_TIMEOUT=300 check
@@ -371,6 +383,7 @@ clean:
 #: make fuzz T=frame TIME=60     one fuzz target with clang; FUZZ=all for all
 #: make crash N=500 [SEED=1]      kills and power cuts of the store in a loop
 #: make bench         speed, next to the peers that are found
+#: make soak          outages of minutes, hundreds of starts and stops, a gigabyte of backlog
 #: make interop       against the real Apache RocketMQ; CASES="name ..." for some
 #: make lint          layers, symbols, headers, docs, sizes, cppcheck, clang-tidy
 #: make format        rewrites the sources with clang-format

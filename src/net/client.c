@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "net/client_priv.h"
+#include "net/conn_priv.h"
 
 #define CONNECT_TIMEOUT_MS 3000
 #define IDLE_MS            120000
@@ -24,7 +25,9 @@
 #define MAX_IN_FLIGHT      65535
 #define MAX_TIMEOUTS       3
 #define BACKOFF_FIRST_MS   100
-#define BACKOFF_MOST_MS    2000
+#define BACKOFF_GROWTH     4 /* the first tries are for a peer that restarts; then it is an outage */
+#define BACKOFF_PRESENT_MS 200
+#define BACKOFF_MOST_MS    4000
 #define STEADY_MS          5000 /* a connection that lived so long was a good one */
 
 static void look(struct rq_peer *peer);
@@ -73,7 +76,7 @@ static int64_t jitter(struct rq_peer *peer, int64_t ms)
 static int64_t next_backoff(struct rq_peer *peer)
 {
     const struct rq_peers_options *options = &peer->peers->options;
-    int64_t ms = peer->backoff_ms ? peer->backoff_ms * 2 : options->backoff_first_ms;
+    int64_t ms = peer->backoff_ms ? peer->backoff_ms * BACKOFF_GROWTH : options->backoff_first_ms;
     peer->backoff_ms = ms < options->backoff_most_ms ? ms : options->backoff_most_ms;
     return jitter(peer, peer->backoff_ms);
 }
@@ -126,10 +129,14 @@ static void on_conn_request(struct rq_conn *conn, struct rq_in *in)
 }
 
 /* When to connect again: at once after a good connection, else with back-off, or a peer that
- * accepts and closes would keep us busy. */
-static void plan_after_close(struct rq_peer *peer)
+ * accepts and closes would keep us busy. One that answered before is there: it is not waited for as
+ * long as one that is away. */
+static void plan_after_close(struct rq_peer *peer, const struct rq_conn *conn)
 {
     int64_t now = rq_loop_now(peer->peers->loop);
+    if (conn->answer_size > 0 && peer->backoff_ms > BACKOFF_PRESENT_MS) {
+        peer->backoff_ms = BACKOFF_PRESENT_MS;
+    }
     if (now - peer->connected_ms >= STEADY_MS) {
         peer->backoff_ms = 0;
         peer->next_attempt_ms = now;
@@ -145,7 +152,7 @@ static void on_conn_close(struct rq_conn *conn, rmq_status why)
     const struct rq_peers_options *options = &peers->options;
     rq_mutex_lock(&peer->lock);
     peer->conn = NULL;
-    plan_after_close(peer);
+    plan_after_close(peer, conn);
     rq_mutex_unlock(&peer->lock);
     if (options->on_disconnected) {
         options->on_disconnected(options->user, peer, why);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * A backlog of 1 GB on 16 queues, a cache of 16 MiB and a handler of 10 ms on 4 threads: memory stays under 64 MB, waiting costs no CPU, and without
+ * the sleep the consumer is fast again. The broker lives in a process of its own, so that memory is the consumer's alone.
+ */
+#include <stdatomic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define QUEUES   16
+#define BODY     (32 << 10)
+#define MESSAGES 32768 /* 1 GiB; 24,000 are consumed while it is slow */
+#define SLOW_S   60
+
+static atomic_bool slow = true;
+static _Atomic int received;
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static rmq_consume_result handle(const rmq_message_view *const *messages, size_t n,
+                                 rmq_consume_context *context, void *user)
+{
+    (void)messages;
+    (void)context;
+    (void)user;
+    if (atomic_load(&slow)) {
+        usleep(10000); /* the handler of the case */
+    }
+    atomic_fetch_add(&received, (int)n);
+    return RMQ_CONSUME_SUCCESS;
+}
+
+static void fill(const struct tl_cluster *cluster)
+{
+    rmq_producer *producer = tl_producer(cluster);
+    rmq_message *message = NULL;
+    rmq_error *err = NULL;
+    static char body[BODY];
+    unsigned seed = 1;
+    for (size_t i = 0; i < sizeof body; i++) {
+        body[i] = (char)(seed = seed * 1103515245 + 12345); /* does not compress */
+    }
+    TL_OK(rmq_message_create(cluster->topic, &message, &err));
+    TL_OK(rmq_message_copy_body(message, body, sizeof body));
+    for (int i = 0; i < MESSAGES; i++) {
+        TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    }
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+}
+
+/* The broker's process: tells where it is and what its topic is, and stays until it is killed. */
+static void serve(int out)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, QUEUES);
+    fill(&cluster);
+    TL_EQUAL(write(out, &cluster, sizeof cluster), sizeof cluster);
+    pause();
+    _exit(0);
+}
+
+static bool all_received(void *arg)
+{
+    (void)arg;
+    return atomic_load(&received) >= MESSAGES;
+}
+
+static void a_slow_consumer_of_a_large_backlog_stays_small(void)
+{
+    int fds[2];
+    struct tl_cluster cluster;
+    TL_EQUAL(pipe(fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        serve(fds[1]);
+    }
+    close(fds[1]);
+    TL_EQUAL(read(fds[0], &cluster, sizeof cluster), sizeof cluster);
+    cluster.broker = NULL;
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster.group;
+    options.namesrv_addr = cluster.namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.consume_thread_nums = 4;
+    options.max_cache_bytes = 16 << 20;
+    options.listener = handle;
+    struct tl_usage begin = tl_usage_of(0);
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    tl_wait(never, NULL, SLOW_S * 1000);
+    struct tl_usage slow_end = tl_usage_of(0);
+    int slow_count = atomic_load(&received);
+    atomic_store(&slow, false);
+    int64_t fast = tl_now_ms();
+    TL_CHECK(tl_wait(all_received, NULL, 60000));
+    int64_t cpu_percent = (slow_end.cpu_us - begin.cpu_us) / (SLOW_S * 10000);
+    printf("slow: %d messages in %d s, %lld %% CPU, peak %ld KiB; then %d in %lld ms, peak %ld KiB\n",
+           slow_count, SLOW_S, (long long)cpu_percent, slow_end.peak_rss_kb, MESSAGES - slow_count,
+           (long long)(tl_now_ms() - fast), tl_usage_of(0).peak_rss_kb);
+    TL_CHECK(tl_usage_of(0).peak_rss_kb < 64 << 10);
+    TL_CHECK(cpu_percent < 10);
+    rmq_consumer_destroy(consumer);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        {"a_slow_consumer_of_a_large_backlog_stays_small",
+         a_slow_consumer_of_a_large_backlog_stays_small, 300},
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
