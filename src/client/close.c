@@ -219,6 +219,9 @@ rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq
     bool clean = rq_pool_in(&consumer->pool)
                      ? rq_pool_wait_others(&consumer->pool, deadline)
                      : wait_closed(consumer, deadline + 2 * LAST_STEPS_MOST_MS);
+    if (consumer->local) {
+        (void)rq_local_offsets_write(consumer->local);
+    }
     return clean ? RMQ_OK
                  : rq_error_set(err, RMQ_ERR_TIMEOUT, "a listener or a batch did not end in time");
 }

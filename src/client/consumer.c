@@ -135,6 +135,7 @@ static rmq_status open_instance(struct rmq_consumer *consumer, rmq_error **err)
         .instance_name = options->instance_name,
         .unit_name = options->unit_name,
         .poll_name_server_interval_ms = options->poll_name_server_interval_ms,
+        .keep_default_name = options->message_model == RMQ_BROADCASTING,
         .heartbeat_broker_interval_ms = options->heartbeat_broker_interval_ms,
         .serialize_type = options->serialize_type};
     rmq_status st = rq_instance_get(&wanted, &consumer->instance, err);
@@ -187,6 +188,7 @@ static void init_parts(struct rmq_consumer *consumer)
 
 static void free_consumer(struct rmq_consumer *consumer)
 {
+    rq_local_offsets_close(consumer->local);
     rq_cond_destroy(&consumer->change);
     rq_mutex_destroy(&consumer->lock);
     rq_table_free(&rq_consumer_table, &consumer->options);
@@ -291,7 +293,7 @@ static void start_on_loop(void *arg)
         call->st = rq_error_set(call->err, RMQ_ERR_STATE, "no topic is subscribed");
         return;
     }
-    call->st = consumer->kind->has_retry_topic ? subscribe_retry_topic(consumer, &retry) : RMQ_OK;
+    call->st = rq_consumer_sends_back(consumer) ? subscribe_retry_topic(consumer, &retry) : RMQ_OK;
     if (call->st != RMQ_OK) {
         rq_error_set(call->err, call->st, "subscription of the retry topic");
         return;
@@ -314,7 +316,7 @@ static void start_on_loop(void *arg)
     rq_timer_start(consumer->loop, &consumer->persist_timer,
                    consumer->options.persist_consumer_offset_interval_ms);
     rq_consumer_settle(consumer); /* there may be nothing to wait for */
-    if (consumer->kind->has_retry_topic) {
+    if (rq_consumer_sends_back(consumer)) {
         rq_timer_start(consumer->loop, &consumer->expire_timer, expire_interval(consumer));
     }
     rq_lock_start(consumer);
@@ -331,6 +333,15 @@ static void wait_settled(struct rmq_consumer *consumer)
         in_time = rq_cond_wait_until(&consumer->change, &consumer->lock, deadline);
     }
     rq_mutex_unlock(&consumer->lock);
+}
+
+static rmq_status open_local_offsets(struct rmq_consumer *consumer, rmq_error **err)
+{
+    if (consumer->options.message_model != RMQ_BROADCASTING || consumer->local) {
+        return RMQ_OK;
+    }
+    return rq_local_offsets_open(consumer->options.local_offset_store_dir, consumer->client_id,
+                                 consumer->options.consumer_group, &consumer->local, err);
 }
 
 rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
@@ -351,7 +362,10 @@ rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
                       : rq_error_set(err, RMQ_ERR_STATE, "the consumer is started already");
     }
     struct start_call call = {.consumer = consumer, .err = err};
-    rq_instance_run(consumer->instance, start_on_loop, &call);
+    call.st = open_local_offsets(consumer, err);
+    if (call.st == RMQ_OK) {
+        rq_instance_run(consumer->instance, start_on_loop, &call);
+    }
     if (call.st == RMQ_OK) {
         wait_settled(consumer);
         return RMQ_OK;

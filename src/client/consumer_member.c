@@ -19,7 +19,7 @@ static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
     struct rq_subscription **subs = rq_calloc(count + 1, sizeof(struct rq_subscription *));
     struct rq_consumer_data data = {.group = consumer->options.consumer_group,
                                     .type = consumer->kind->type,
-                                    .model = RQ_MODEL_CLUSTERING,
+                                    .model = (enum rq_message_model)consumer->options.message_model,
                                     .from =
                                         (enum rq_consume_from)consumer->options.consume_from_where,
                                     .subscriptions = subs};

@@ -20,6 +20,7 @@
 #include "client/pool.h"
 #include "client/instance.h"
 #include "client/mq.h"
+#include "client/offset_store_local.h"
 #include "client/process_queue.h"
 #include "wire/heartbeat.h"
 #include "wire/names.h"
@@ -158,12 +159,14 @@ struct rmq_consumer {
     char retry_topic[RQ_NAME_MAX];
     enum rq_allocate_strategy strategy;
     char *client_id;
+    struct rq_local_offsets *local; /* broadcasting, from the start on; else NULL */
 
     struct rq_pool pool;
     atomic_int refs;         /* atomic: relaxed up, acq_rel down: the handle, and each batch */
     _Atomic int64_t cached;  /* atomic: seq_cst with starving: bytes of frames in the queues */
     atomic_bool starving;    /* atomic: seq_cst: some pull waits for these bytes */
     atomic_bool feed_posted; /* atomic: acq_rel: who sets it posts feed */
+    _Atomic int64_t given_up_quiet_ms; /* atomic: seq_cst: not logged before this */
     struct rq_task feed;
     struct rq_task quiet; /* posted once, by the pool after a stop */
 
@@ -288,7 +291,9 @@ void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t tim
 
 /* ---- send_back.c ---- */
 
-/* Any thread: sends messages back to the broker; their offsets are held until it has confirmed. */
+bool rq_consumer_sends_back(const struct rmq_consumer *consumer); /* any thread */
+
+/* Any thread: sends messages back to the broker (broadcasting: gives them up); their offsets are held until it has confirmed. */
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level);
 /* The same for one message of an ordered queue, to the dead letters. */
 void rq_send_dead(struct rq_pulled *pulled, uint32_t index);

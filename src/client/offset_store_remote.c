@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Offsets of the group at the broker: where a queue starts, and how far it has come. A question has
+ * Offsets of the group at the broker (of a broadcasting consumer: in a local file): where a queue starts, and how far it has come. A question has
  * three answers: a value, none, or not known; the last one is asked again and never taken for 0,
  * and an offset that was never known is never committed. On the I/O thread. Counterparts:
  * RemoteBrokerOffsetStore, RebalancePushImpl.computePullFromWhere.
@@ -17,6 +17,7 @@
 
 static void on_stored(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
 static void on_computed(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
+static void start_without_offset(struct rq_owned *owned);
 
 static void ask(struct rq_owned *owned, enum rq_pick pick, int code, const struct rq_fields *table,
                 const void *fields, void (*done)(struct rq_ask *, rmq_status, struct rq_in *))
@@ -30,6 +31,17 @@ static void ask(struct rq_owned *owned, enum rq_pick pick, int code, const struc
     rq_consumer_ask(consumer, &owned->ask, peer, code, table, fields, RQ_ASK_TIMEOUT_MS);
 }
 
+/* Broadcasting: the offset is in a local file. */
+static void locate_here(struct rq_owned *owned)
+{
+    int64_t offset = -1;
+    if (rq_local_offsets_get(owned->consumer->local, &owned->name, &offset)) {
+        rq_owned_start(owned, offset, true);
+    } else {
+        start_without_offset(owned);
+    }
+}
+
 void rq_offset_locate(struct rq_owned *owned)
 {
     if (!owned->topic || owned->asking || owned->located || !owned->consumer->running ||
@@ -38,6 +50,10 @@ void rq_offset_locate(struct rq_owned *owned)
     }
     if (!owned->consumer->kind->pulls) {
         owned->located = true;
+        return;
+    }
+    if (owned->consumer->local) {
+        locate_here(owned);
         return;
     }
     struct rq_hdr_query_consumer_offset fields = {
@@ -204,9 +220,24 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
     rq_close_check(consumer);
 }
 
+static void commit_here(struct rq_owned *owned, int64_t offset)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    rq_local_offsets_set(consumer->local, &owned->name, offset);
+    owned->committed = offset;
+    owned->committed_ms = rq_loop_now(consumer->loop);
+    if (consumer->kind->committed) {
+        consumer->kind->committed(owned);
+    }
+}
+
 void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms)
 {
     struct rmq_consumer *consumer = owned->consumer;
+    if (consumer->local && offset >= 0) {
+        commit_here(owned, offset);
+        return;
+    }
     struct commit *commit = offset < 0 ? NULL : rq_alloc(sizeof *commit);
     if (!commit) {
         return; /* nothing is known, or no memory: the next round sends it */
@@ -279,5 +310,8 @@ void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t tim
         {
             persist(RQ_CONTAINER_OF(item, struct rq_owned, node), last, timeout_ms);
         }
+    }
+    if (consumer->local) {
+        rq_local_offsets_write_soon(consumer->local);
     }
 }

@@ -69,7 +69,10 @@ static int64_t refuse(struct rq_owned *owned, struct rq_pulled *pulled, uint32_t
             again = true;
         }
     }
-    return again ? suspend_time(owned->consumer, context) : RQ_TURN_OVER;
+    if (again) {
+        return suspend_time(owned->consumer, context);
+    }
+    return rq_consumer_sends_back(owned->consumer) ? RQ_TURN_OVER : 0;
 }
 
 static bool is_refusal(rmq_consume_result result)

@@ -219,8 +219,9 @@ static rmq_status share_compute(struct share *share, const struct rq_subscribed 
                              .clients = share->clients,
                              .client_count = share->client_count,
                              .virtual_nodes = RQ_ALLOCATE_VIRTUAL_NODES};
-    rmq_status st =
-        rq_allocate(topic->consumer->strategy, &in, share->picked, &share->mine_count, NULL);
+    bool all = topic->consumer->options.message_model == RMQ_BROADCASTING;
+    rmq_status st = rq_allocate(all ? RQ_ALLOCATE_AVG : topic->consumer->strategy, &in,
+                                share->picked, &share->mine_count, NULL);
     for (size_t i = 0; st == RMQ_OK && i < share->mine_count; i++) {
         share->mine[i] = share->queues[share->picked[i]];
     }
@@ -389,6 +390,19 @@ static void locate_all(struct rq_subscribed *topic)
     }
 }
 
+/* Broadcasting: every member has all queues. */
+static void take_all(struct rq_subscribed *topic)
+{
+    const char *self = topic->consumer->client_id;
+    struct rq_names ids = {.items = &self, .count = 1};
+    if (apply_members(topic, &ids) == RMQ_OK) {
+        topic->settled = true;
+        rq_consumer_settle(topic->consumer);
+    } else {
+        retry_later(topic);
+    }
+}
+
 void rq_rebalance(struct rq_subscribed *topic)
 {
     struct rmq_consumer *consumer = topic->consumer;
@@ -397,6 +411,10 @@ void rq_rebalance(struct rq_subscribed *topic)
         return;
     }
     if (!consumer->running || topic->gone || !topic->route) {
+        return;
+    }
+    if (consumer->options.message_model == RMQ_BROADCASTING) {
+        take_all(topic);
         return;
     }
     if (topic->asking) {

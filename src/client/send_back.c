@@ -174,8 +174,35 @@ static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level, boo
     }
 }
 
+bool rq_consumer_sends_back(const struct rmq_consumer *consumer)
+{
+    return consumer->kind->has_retry_topic && consumer->options.message_model == RMQ_CLUSTERING;
+}
+
+/* Broadcasting: a message that comes back would come to all members. */
+static bool give_up(struct rq_pulled *pulled, uint32_t from, uint32_t to)
+{
+    struct rmq_consumer *consumer = consumer_of(pulled);
+    if (consumer->options.message_model != RMQ_BROADCASTING) {
+        return false;
+    }
+    int64_t now_ms = rq_mono_ms();
+    if (now_ms >= atomic_load(&consumer->given_up_quiet_ms)) {
+        atomic_store(&consumer->given_up_quiet_ms, now_ms + RQ_WARN_EVERY_MS);
+        RQ_LOG(WARN, "a message could not be consumed, a broadcasting consumer gets it only once",
+               "group=%s topic=%s queue=%d offset=%lld", consumer->options.consumer_group,
+               pulled->views[from]->topic, (int)pulled->views[from]->queue_id,
+               (long long)pulled->views[from]->queue_offset);
+    }
+    rq_owned_done(pulled, from, to);
+    return true;
+}
+
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level)
 {
+    if (from < to && give_up(pulled, from, to)) {
+        return;
+    }
     for (uint32_t i = from; i < to; i++) {
         begin(pulled, i, delay_level, false);
     }
@@ -183,7 +210,9 @@ void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int dela
 
 void rq_send_dead(struct rq_pulled *pulled, uint32_t index)
 {
-    begin(pulled, index, 0, true);
+    if (!give_up(pulled, index, index + 1)) {
+        begin(pulled, index, 0, true);
+    }
 }
 
 void rq_send_back_cancel_waiting(struct rmq_consumer *consumer)
