@@ -226,9 +226,6 @@ static void commit_here(struct rq_owned *owned, int64_t offset)
     rq_local_offsets_set(consumer->local, &owned->name, offset);
     owned->committed = offset;
     owned->committed_ms = rq_loop_now(consumer->loop);
-    if (consumer->kind->committed) {
-        consumer->kind->committed(owned);
-    }
 }
 
 void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms)
