@@ -221,6 +221,9 @@ $(B)/test/e2e/%: $(B)/test/e2e/%.o $(E2E_SHARED) $(LIB_TEST_OBJECTS) $(SHARED)
 $(B)/test/soak/%: $(B)/test/soak/%.o $(LIB_TEST_OBJECTS) $(SHARED)
 	$(link_e2e)
 
+# Makes a body that expands without end.
+$(B)/test/e2e/bad_body_test: LDLIBS += -lz
+
 # Runs the command.
 $(B)/test/e2e/store_command_test: | $(COMMAND)
 

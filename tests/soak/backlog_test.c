@@ -112,9 +112,10 @@ static void a_slow_consumer_of_a_large_backlog_stays_small(void)
     int64_t fast = tl_now_ms();
     TL_CHECK(tl_wait(all_received, NULL, 60000));
     int64_t cpu_percent = (slow_end.cpu_us - begin.cpu_us) / (SLOW_S * 10000);
-    printf("slow: %d messages in %d s, %lld %% CPU, peak %ld KiB; then %d in %lld ms, peak %ld KiB\n",
-           slow_count, SLOW_S, (long long)cpu_percent, slow_end.peak_rss_kb, MESSAGES - slow_count,
-           (long long)(tl_now_ms() - fast), tl_usage_of(0).peak_rss_kb);
+    printf(
+        "slow: %d messages in %d s, %lld %% CPU, peak %ld KiB; then %d in %lld ms, peak %ld KiB\n",
+        slow_count, SLOW_S, (long long)cpu_percent, slow_end.peak_rss_kb, MESSAGES - slow_count,
+        (long long)(tl_now_ms() - fast), tl_usage_of(0).peak_rss_kb);
     TL_CHECK(tl_usage_of(0).peak_rss_kb < 64 << 10);
     TL_CHECK(cpu_percent < 10);
     rmq_consumer_destroy(consumer);

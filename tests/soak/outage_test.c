@@ -108,7 +108,8 @@ static void survive(int seconds, bool refuse)
         try_send(&world, producer, &next);
     }
     tl_seen_wait(&seen, next, 30000);
-    printf("%d s %s: %llu connects to the broker, %llu to the name server, %lld ms of CPU; on again after %lld ms, %d sent, %d deliveries\n",
+    printf("%d s %s: %llu connects to the broker, %llu to the name server, %lld ms of CPU; on "
+           "again after %lld ms, %d sent, %d deliveries\n",
            seconds, refuse ? "refused" : "silent", (unsigned long long)tries,
            (unsigned long long)asked, (long long)cpu_ms, (long long)(tl_now_ms() - back), next,
            atomic_load(&seen.total));

@@ -88,7 +88,8 @@ static void three_hundred_starts_and_stops_leave_nothing_behind(void)
         }
     }
     struct tl_usage last = tl_usage_of(0);
-    printf("%d rounds, %d messages; threads %d and %d, descriptors %d and %d, KiB %ld and %ld after round 3 and the last\n",
+    printf("%d rounds, %d messages; threads %d and %d, descriptors %d and %d, KiB %ld and %ld "
+           "after round 3 and the last\n",
            ROUNDS, atomic_load(&received), third.threads, last.threads, third.descriptors,
            last.descriptors, third.rss_kb, last.rss_kb);
     TL_CHECK(atomic_load(&received) > 0);

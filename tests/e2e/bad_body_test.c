@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Compressed bodies that were spoiled on the way, cut off, or made to expand without end: each costs its own message or its connection; all others are
+ * delivered, and memory stays small.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
+#include "lib/frame.h"
+#include "lib/proxy.h"
+#include "lib/usage.h"
+
+#define COUNT      100
+#define BODY       10000
+#define SEND_V2    310
+#define BOMB_MIB   3900 /* what it expands to; about 4 MB on the way */
+#define COMPRESSED 1
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEMORY_COUNTS 0
+#else
+#define MEMORY_COUNTS 1
+#endif
+
+static struct tl_seen seen;
+static atomic_int wrong;
+
+struct world {
+    struct tl_cluster cluster;
+    struct tl_cluster through; /* its name server sends consumers through the proxy */
+    struct tl_proxy *proxy;
+    struct tl_namesrv *routes;
+};
+
+static void start(struct world *world)
+{
+    char brokers[128];
+    tl_cluster_start(&world->cluster, 1);
+    tl_cluster_needs_own(&world->cluster);
+    world->proxy = tl_proxy_start(rmq_broker_addr(world->cluster.broker));
+    world->routes = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(world->proxy));
+    tl_namesrv_brokers(world->routes, NULL, brokers, 1);
+    world->through = world->cluster;
+    snprintf(world->through.namesrv, sizeof world->through.namesrv, "%s",
+             tl_namesrv_addr(world->routes));
+}
+
+static void finish(struct world *world)
+{
+    tl_namesrv_stop(world->routes);
+    tl_proxy_stop(world->proxy);
+    tl_cluster_stop(&world->cluster);
+}
+
+static char letter(int number, size_t at)
+{
+    return (char)('a' + (number + at / 50) % 26);
+}
+
+static void send_bodies(const struct tl_cluster *cluster)
+{
+    static char body[BODY];
+    rmq_producer *producer = tl_producer(cluster);
+    for (int i = 0; i < COUNT; i++) {
+        rmq_message *message = NULL;
+        rmq_error *err = NULL;
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        for (size_t at = 0; at < BODY; at++) {
+            body[at] = letter(i, at);
+        }
+        TL_OK(rmq_message_create(cluster->topic, &message, &err));
+        TL_OK(rmq_message_set_property(message, "n", number));
+        TL_OK(rmq_message_copy_body(message, body, BODY));
+        TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+        rmq_message_destroy(message);
+    }
+    rmq_producer_destroy(producer);
+}
+
+static rmq_consume_result check(const rmq_message_view *const *messages, size_t count,
+                                rmq_consume_context *context, void *user)
+{
+    (void)context;
+    (void)user;
+    for (size_t i = 0; i < count; i++) {
+        size_t size;
+        const char *body = rmq_message_view_body(messages[i], &size);
+        int number = atoi(rmq_message_view_property(messages[i], "n"));
+        bool good = size == BODY;
+        for (size_t at = 0; good && at < size; at++) {
+            good = body[at] == letter(number, at);
+        }
+        atomic_fetch_add(&wrong, !good);
+        tl_seen_add(&seen, messages[i]);
+    }
+    return RMQ_CONSUME_SUCCESS;
+}
+
+/* The first body of the first answer with messages: its record has 88 bytes before the body. */
+static void a_flipped_bit_in_a_compressed_body_costs_that_message_only(void)
+{
+    struct world world;
+    start(&world);
+    send_bodies(&world.cluster);
+    TL_CHECK(tl_proxy_script(world.proxy, "alter response 11 times 1 at 120 with 64"));
+    rmq_consumer *consumer = tl_consumer(&world.through, "*", check, NULL);
+    tl_seen_wait(&seen, COUNT - 1, 15000);
+    TL_EQUAL(atomic_load(&wrong), 0);
+    TL_EQUAL(atomic_load(&seen.times[0]),
+             0); /* it was given back to the broker: comes again, later */
+    rmq_consumer_destroy(consumer);
+    finish(&world);
+}
+
+static void answers_cut_in_the_middle_of_bodies_only_delay(void)
+{
+    struct world world;
+    start(&world);
+    send_bodies(&world.cluster);
+    TL_CHECK(tl_proxy_script(world.proxy, "cutmid response 11 times 3"));
+    rmq_consumer *consumer = tl_consumer(&world.through, "*", check, NULL);
+    tl_seen_wait(&seen, COUNT, 20000);
+    TL_EQUAL(atomic_load(&wrong), 0);
+    rmq_consumer_destroy(consumer);
+    finish(&world);
+}
+
+/* One MiB of zeros, again and again: each piece stands for itself behind a full flush. */
+static char *make_bomb(size_t *n)
+{
+    static unsigned char zeros[1 << 20];
+    static unsigned char piece[8192];
+    z_stream z = {0};
+    TL_EQUAL(deflateInit(&z, 9), Z_OK);
+    z.next_out = piece;
+    z.avail_out = sizeof piece;
+    size_t ends[2];
+    for (int i = 0; i < 2; i++) { /* the first has the stream's head before it */
+        z.next_in = zeros;
+        z.avail_in = sizeof zeros;
+        TL_EQUAL(deflate(&z, Z_FULL_FLUSH), Z_OK);
+        ends[i] = sizeof piece - z.avail_out;
+    }
+    deflateEnd(&z);
+    size_t one = ends[1] - ends[0];
+    char *bomb = malloc(ends[0] + one * BOMB_MIB);
+    memcpy(bomb, piece, ends[0]);
+    for (size_t i = 0; i < BOMB_MIB - 1; i++) {
+        memcpy(bomb + ends[0] + i * one, piece + ends[0], one);
+    }
+    *n = ends[0] + one * (BOMB_MIB - 1);
+    return bomb;
+}
+
+/* As a producer would send it that has compressed the body itself. */
+static void send_bomb(const struct tl_cluster *cluster)
+{
+    char ext[512];
+    size_t bomb_n = 0;
+    size_t n = 0;
+    char *bomb = make_bomb(&bomb_n);
+    TL_CHECK(bomb_n < 4 << 20);
+    snprintf(ext, sizeof ext,
+             "{\"a\":\"bombs\",\"b\":\"%s\",\"c\":\"TBW102\",\"d\":\"4\",\"e\":\"0\",\"f\":\"%d\","
+             "\"g\":\"1700000000000\","
+             "\"h\":\"0\",\"i\":\"n\\u0001%d\\u0002\",\"j\":\"0\",\"k\":\"false\",\"m\":\"false\"}",
+             cluster->topic, COMPRESSED, COUNT);
+    const struct tl_header header = {.code = SEND_V2, .opaque = 1};
+    char *frame = tl_frame_make(&header, NULL, ext, bomb, bomb_n, &n);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    to.sin_port = htons((uint16_t)atoi(strrchr(rmq_broker_addr(cluster->broker), ':') + 1));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    TL_EQUAL(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    for (size_t sent = 0; sent < n;) {
+        ssize_t more = send(fd, frame + sent, n - sent, MSG_NOSIGNAL);
+        TL_CHECK(more > 0);
+        sent += (size_t)more;
+    }
+    char answer[4096];
+    ssize_t got = recv(fd, answer, sizeof answer - 1, 0);
+    TL_CHECK(got > 0);
+    answer[got] = '\0';
+    TL_CHECK(memmem(answer, (size_t)got, "\"code\":0", 8) != NULL);
+    close(fd);
+    free(frame);
+    free(bomb);
+}
+
+static void a_body_that_expands_to_gigabytes_costs_that_message_only(void)
+{
+    struct world world;
+    start(&world);
+    send_bomb(&world.cluster);
+    send_bodies(&world.cluster);
+    struct tl_usage begin = tl_usage_of(0);
+    rmq_consumer *consumer = tl_consumer(&world.through, "*", check, NULL);
+    tl_seen_wait(&seen, COUNT, 15000);
+    struct tl_usage end = tl_usage_of(0);
+    printf("peak %ld KiB over %ld KiB\n", end.peak_rss_kb, begin.rss_kb);
+    TL_EQUAL(atomic_load(&wrong), 0);
+    TL_EQUAL(atomic_load(&seen.times[COUNT]), 0);
+    TL_CHECK(!MEMORY_COUNTS || end.peak_rss_kb - begin.rss_kb < 64 << 10);
+    rmq_consumer_destroy(consumer);
+    finish(&world);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(a_flipped_bit_in_a_compressed_body_costs_that_message_only),
+        TL_CASE(answers_cut_in_the_middle_of_bodies_only_delay),
+        TL_CASE(a_body_that_expands_to_gigabytes_costs_that_message_only),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
