@@ -86,6 +86,9 @@ typedef struct rmq_consumer_options {
     int64_t max_time_consume_continuously_ms; /* "maxTimeConsumeContinuously", 60000: then another queue's turn */
     int64_t lock_interval_ms;         /* "lockInterval", 20000: renewal of ordered queues' locks; one counts for 1.5 times that */
     const char *local_offset_store_dir; /* "localOffsetStoreDir"; default ~/.rocketmq_offsets; broadcasting only */
+    bool enable_msg_trace;              /* "enableMsgTrace", false: each listener call leaves records in the trace topic */
+    const char *customized_trace_topic; /* "customizedTraceTopic", default RMQ_SYS_TRACE_TOPIC */
+    int32_t trace_msg_batch_num;        /* "traceMsgBatchNum", 10: records of one trace message */
 } rmq_consumer_options;
 
 RMQ_BEGIN_DECLS
@@ -151,6 +154,14 @@ RMQ_API rmq_status rmq_consumer_resume(rmq_consumer *consumer);
 /* Queues that the consumer owns now, as text "topic broker queueId\n…"; the caller frees it with rmq_string_free. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_assignment(rmq_consumer *consumer, char **out, rmq_error **err);
 RMQ_API void rmq_string_free(char *text);
+
+/* Switches the message trace on or off, at any time: for each message a record before the listener is called and one after it, bounded as those of
+ * a producer (rmq_producer_set_trace). Only for a consumer with a listener (else RMQ_ERR_STATE). Errors: RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_set_trace(rmq_consumer *consumer, bool on, rmq_error **err);
+
+/* Trace records whose message was stored, and those that were dropped or lost; either may be NULL. Since 0.1.0. */
+RMQ_API void rmq_consumer_trace_counts(const rmq_consumer *consumer, uint64_t *sent,
+                                       uint64_t *dropped);
 
 /* The client id under which brokers know this consumer. Borrowed until destroy. Since 0.1.0. */
 RMQ_API const char *rmq_consumer_client_id(const rmq_consumer *consumer);

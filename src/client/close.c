@@ -222,6 +222,9 @@ rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq
     if (consumer->local) {
         (void)rq_local_offsets_write(consumer->local);
     }
+    if (clean && !rq_pool_in(&consumer->pool)) {
+        rq_consumer_trace_close(consumer);
+    }
     return clean ? RMQ_OK
                  : rq_error_set(err, RMQ_ERR_TIMEOUT, "a listener or a batch did not end in time");
 }

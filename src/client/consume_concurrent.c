@@ -63,8 +63,7 @@ static void call_listener(struct rq_worker *worker, struct rq_pulled *pulled, ui
 {
     struct rq_pool *pool = worker->pool;
     struct rmq_consume_context context = RQ_CONTEXT_DEFAULT;
-    rmq_consume_result result =
-        pool->options.listener(worker->views, count, &context, pool->options.listener_user);
+    rmq_consume_result result = rq_worker_listen(worker, count, &context);
     rq_worker_shrink(pulled, at, count);
     uint32_t good = 0;
     if (result == RMQ_CONSUME_SUCCESS && context.ack_index >= 0) {

@@ -103,8 +103,7 @@ static int64_t consume_batch(struct rq_worker *worker, struct rq_turn *turn,
         return RQ_TURN_OVER;
     }
     struct rmq_consume_context context = RQ_CONTEXT_DEFAULT;
-    rmq_consume_result result =
-        pool->options.listener(worker->views, good, &context, pool->options.listener_user);
+    rmq_consume_result result = rq_worker_listen(worker, good, &context);
     rq_worker_shrink(pulled, from, good);
     return pool->options.ops->turn_result(pool, turn, pulled, from, from + good, result, &context);
 }

@@ -168,6 +168,7 @@ static rmq_status check_options(struct rmq_consumer *consumer, rmq_error **err)
 static void init_parts(struct rmq_consumer *consumer)
 {
     atomic_init(&consumer->refs, 1);
+    atomic_init(&consumer->trace, NULL);
     atomic_init(&consumer->cached, 0);
     atomic_init(&consumer->starving, false);
     atomic_init(&consumer->feed_posted, false);
@@ -229,6 +230,7 @@ rmq_status rq_consumer_create(const rmq_consumer_options *options,
         struct rq_pool_options pool = {.ops = kind->pool_ops,
                                        .listener = consumer->options.listener,
                                        .listener_user = consumer->options.listener_user,
+                                       .trace = &consumer->trace,
                                        .threads = consumer->options.consume_thread_nums,
                                        .batch_max =
                                            consumer->options.consume_message_batch_max_size,
@@ -352,6 +354,12 @@ rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
     if (rq_instance_forked(consumer->instance)) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
     }
+    if (consumer->options.enable_msg_trace && consumer->options.listener) {
+        rmq_status st = rmq_consumer_set_trace(consumer, true, err);
+        if (st != RMQ_OK) {
+            return st;
+        }
+    }
     rq_mutex_lock(&consumer->lock);
     bool first = consumer->state == RQ_CONSUMER_CREATED;
     bool closed = consumer->state >= RQ_CONSUMER_CLOSING;
@@ -413,6 +421,7 @@ void rmq_consumer_destroy(rmq_consumer *consumer)
     if (consumer->options.events) {
         rq_events_forget(consumer->options.events, consumer->handle);
     }
+    rq_consumer_trace_free(consumer);
     rq_instance_put(consumer->instance);
     rq_consumer_release(consumer);
 }

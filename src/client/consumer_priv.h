@@ -37,6 +37,7 @@
 #define RQ_COMMIT_REPEAT_MS 60000 /* an unchanged offset is sent again: a broker may have lost it */
 
 struct rmq_consumer;
+struct rq_trace; /* client/trace.h */
 struct rq_owned;
 struct rq_subscribed;
 
@@ -161,6 +162,9 @@ struct rmq_consumer {
     char *client_id;
     struct rq_local_offsets *local; /* broadcasting, from the start on; else NULL */
 
+    /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the first time. */
+    _Atomic(struct rq_trace *) trace;
+
     struct rq_pool pool;
     atomic_int refs;         /* atomic: relaxed up, acq_rel down: the handle, and each batch */
     _Atomic int64_t cached;  /* atomic: seq_cst with starving: bytes of frames in the queues */
@@ -240,6 +244,11 @@ int64_t rq_retry_delay(int64_t *delay_ms); /* the delay to wait now; doubles the
 /* ---- consumer.c ---- */
 
 void rq_consumer_release(struct rmq_consumer *consumer); /* any thread */
+
+/* ---- consumer_trace.c ---- */
+
+void rq_consumer_trace_close(struct rmq_consumer *consumer); /* no listener runs any more */
+void rq_consumer_trace_free(struct rmq_consumer *consumer);
 
 /* ---- consumer_member.c ---- */
 

@@ -151,6 +151,12 @@ static const struct rq_option consumer_options[] = {
              "one and a half intervals, and at the broker for a minute."),
     {"localOffsetStoreDir", RQ_OPT_STRING, CONSUMER(local_offset_store_dir), NULL, 0, 0, NULL,
      "Folder of the offset files of broadcasting consumers; without it ~/.rocketmq_offsets."},
+    BOOLEAN("enableMsgTrace", CONSUMER(enable_msg_trace), "false",
+            "Whether each call of the listener leaves records in the trace topic."),
+    {"customizedTraceTopic", RQ_OPT_STRING, CONSUMER(customized_trace_topic), NULL, 0, 0, NULL,
+     "Topic of the message trace; without it RMQ_SYS_TRACE_TOPIC."},
+    NUMBER32("traceMsgBatchNum", CONSUMER(trace_msg_batch_num), "10", 1, 20,
+             "Records of one trace message."),
 };
 
 const struct rq_table rq_producer_table = {

@@ -21,6 +21,7 @@
 #include "client/process_queue.h"
 
 struct rq_pool;
+struct rq_trace; /* client/trace.h */
 struct rq_worker;
 
 /* An ordered queue's turn: who has it in hands is the only one that hands out messages of the
@@ -65,6 +66,7 @@ struct rq_pool_options {
     const struct rq_pool_ops *ops;
     rmq_listener_fn listener; /* NULL: takers poll */
     void *listener_user;
+    _Atomic(struct rq_trace *) *trace; /* of the consumer; NULL: none */
     int32_t threads;   /* workers, started when there is work for them */
     int32_t batch_max; /* most messages of a listener call or a take */
     int64_t turn_most_ms; /* ordered: another queue may have the worker after this */

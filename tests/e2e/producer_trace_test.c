@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The message trace: what is recorded of sends, when it is sent, what is dropped. */
+/* The message trace: what is recorded of sends and listener calls, when it is sent, what is dropped. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -231,6 +231,76 @@ static void records_beyond_the_bound_are_dropped_and_counted(void)
     tl_cluster_stop(&cluster);
 }
 
+static rmq_consume_result later_once(const rmq_message_view *const *messages, size_t count,
+                                     rmq_consume_context *context, void *user)
+{
+    (void)context;
+    (void)count;
+    atomic_fetch_add((atomic_int *)user, 1);
+    return rmq_message_view_reconsume_times(messages[0]) == 0 ? RMQ_RECONSUME_LATER
+                                                              : RMQ_CONSUME_SUCCESS;
+}
+
+static bool is_once(void *arg)
+{
+    return atomic_load((atomic_int *)arg) >= 1;
+}
+
+static void each_listener_call_leaves_records_before_and_after(void)
+{
+    struct tl_cluster cluster;
+    static struct records records;
+    static atomic_int calls;
+    char topic[128];
+    rmq_error *err = NULL;
+    rmq_consumer *consumer = NULL;
+    rmq_consumer_options options;
+    tl_cluster_start(&cluster, 1);
+    trace_topic(&cluster, topic, sizeof topic);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_message *message = message_of(&cluster, "order-17");
+    rmq_send_result *result = NULL;
+    TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = "traced-readers";
+    options.namesrv_addr = cluster.namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.listener = later_once;
+    options.listener_user = &calls;
+    options.enable_msg_trace = true;
+    options.customized_trace_topic = topic;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    TL_CHECK(tl_wait(is_once, &calls, WAIT_MS));
+    TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
+    uint64_t sent = 0;
+    uint64_t dropped = 0;
+    rmq_consumer_trace_counts(consumer, &sent, &dropped);
+    TL_EQUAL(sent, 2);
+    TL_EQUAL(dropped, 0);
+    TL_EQUAL(rmq_consumer_set_trace(consumer, true, NULL), RMQ_ERR_CLOSED);
+    rmq_consumer_destroy(consumer);
+    read_records(&cluster, topic, 1, &records);
+    char request[64] = "";
+    const char *id = rmq_send_result_msg_id(result);
+    char wanted[256];
+    TL_EQUAL(sscanf(records.text,
+                    "SubBefore\001%*[0-9]\001%*[^\001]\001traced-readers\001%63[0-9A-F]", request),
+             1);
+    snprintf(wanted, sizeof wanted, "\001%s\001%s\0010\001order-17\002", request, id);
+    TL_CHECK(strstr(records.text, wanted) != NULL);
+    snprintf(wanted, sizeof wanted, "SubAfter\001%s\001%s\001", request, id);
+    TL_CHECK(strstr(records.text, wanted) != NULL);
+    TL_CHECK(strstr(records.text, "\001false\001order-17\0014\001") != NULL);
+    snprintf(wanted, sizeof wanted, "%s order-17", id);
+    TL_CHECK(strcmp(records.keys, wanted) == 0); /* once each, though two records have them */
+    rmq_send_result_destroy(result);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -238,6 +308,7 @@ int main(int argc, char **argv)
         TL_CASE(records_travel_ten_in_a_message_and_a_batch_has_one_for_each),
         TL_CASE(the_trace_can_be_switched_at_any_time),
         TL_CASE(records_beyond_the_bound_are_dropped_and_counted),
+        TL_CASE(each_listener_call_leaves_records_before_and_after),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
