@@ -24,6 +24,7 @@
 #include "broker/queue_locks.h"
 #include "broker/registration.h"
 #include "broker/schedule.h"
+#include "broker/stats.h"
 #include "broker/topics.h"
 #include "broker/transaction.h"
 #include "namesrv/answer.h"
@@ -40,7 +41,9 @@ struct rq_broker_loop {
     struct rmq_broker *broker;
     struct rq_loop *loop;
     struct rq_task dispatch;
-    bool dispatch_posted; /* owned by the loop thread */
+    /* owned by the loop thread */
+    bool dispatch_posted;
+    struct rq_stats_gathered gathered;
 };
 
 /* Of a connection; made when it opens, freed when it has closed. */
@@ -95,10 +98,12 @@ struct rmq_broker {
     struct rq_transactions transactions;
     struct rq_registration registration;
     struct rq_fault fault;
+    struct rq_stats stats;
 
     _Atomic uint32_t unique_counter; /* atomic: relaxed, only distinct */
 
     /* owned by the background loop */
+    struct rq_timer stats_timer;
     struct rq_timer scan_timer;
     int64_t scan_ms;
     struct rq_timer persist_timer;
@@ -109,6 +114,10 @@ struct rmq_broker {
 
 /* Runs the dispatcher at the end of this turn of the session's loop: once for all messages of the turn. Loop thread. */
 void rq_broker_dispatch_soon(const struct rq_request *request);
+
+/* Messages that the session's loop has stored, for the statistics. Loop thread. */
+void rq_broker_count_put(const struct rq_request *request, struct rq_slice topic, int32_t queue_id,
+                         const struct rq_store_put *put, uint64_t nums);
 
 /* Topics, groups have changed: write them soon, on the background loop. Any thread. */
 void rq_broker_persist_soon(struct rmq_broker *broker);

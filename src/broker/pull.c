@@ -119,6 +119,8 @@ bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struc
     rq_filter_of(pull->sub, &filter);
     rq_store_get(broker->store, pull->topic, pull->queue_id, pull->offset, pull->max_msgs, 0, &filter,
                  &result);
+    rq_stats_got(&broker->stats, rq_slice_str(broker->settings.broker.broker_cluster_name), pull->topic,
+                 pull->group, (uint64_t)result.msg_count, result.bytes);
     int32_t code = code_of(result.status, pull->offset);
     bool waits = is_to_wait(&result, code, wait);
     if (!waits) {

@@ -287,6 +287,18 @@ static bool check_kind(const struct sending *sending)
     return true;
 }
 
+static void count_put(const struct sending *sending, const struct rq_store_put *put, uint64_t nums,
+                      int64_t begin_us)
+{
+    struct rq_stats *stats = &sending->broker->stats;
+    rq_stats_put_took(stats, rq_mono_us() - begin_us);
+    if (put->status == RQ_PUT_OK) {
+        rq_broker_count_put(sending->request, sending->msg.topic, sending->msg.queue_id, put, nums);
+    } else {
+        atomic_fetch_add_explicit(&stats->totals.put_failed, 1, memory_order_relaxed);
+    }
+}
+
 static void send_one(struct sending *sending)
 {
     struct rq_store_put put;
@@ -302,6 +314,7 @@ static void send_one(struct sending *sending)
     if (sending->msg.topic.p == sending->topic_text) {
         asked_queue = 0;
     }
+    int64_t begin_us = rq_mono_us();
     if (is_half(sending)) {
         put_half(sending, &put);
     } else {
@@ -310,6 +323,7 @@ static void send_one(struct sending *sending)
     if (put.status == RQ_PUT_OK) {
         rq_broker_dispatch_soon(sending->request);
     }
+    count_put(sending, &put, 1, begin_us);
     rq_send_answer_one(sending->request, &put, asked_queue, sending->found.unique_key);
 }
 
@@ -395,11 +409,13 @@ static void store_batch(struct sending *sending, struct batch *batch)
         refuse(sending, RQ_RESP_SYSTEM_ERROR, "out of memory");
         return;
     }
+    int64_t begin_us = rq_mono_us();
     (void)rq_store_append_batch(sending->broker->store, batch->msgs, batch->count, batch->offsets,
                                 &put);
     if (put.status == RQ_PUT_OK) {
         rq_broker_dispatch_soon(sending->request);
     }
+    count_put(sending, &put, batch->count, begin_us);
     rq_send_answer_batch(sending->request, &put, sending->msg.queue_id, sending->found.unique_key,
                          batch->offsets, batch->count);
 }

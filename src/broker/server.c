@@ -86,10 +86,23 @@ rmq_status rq_broker_listen(struct rmq_broker *broker, rmq_error **err)
 
 /* ---- dispatch ---- */
 
+static struct rq_slice cluster_of(const struct rmq_broker *broker)
+{
+    return rq_slice_str(broker->settings.broker.broker_cluster_name);
+}
+
+void rq_broker_count_put(const struct rq_request *request, struct rq_slice topic, int32_t queue_id,
+                         const struct rq_store_put *put, uint64_t nums)
+{
+    rq_stats_put(&request->broker->stats, &request->session->loop->gathered, cluster_of(request->broker),
+                 topic, queue_id, nums, (uint64_t)(put->next_commit_log_offset - put->commit_log_offset));
+}
+
 static void dispatch(struct rq_task *task)
 {
     struct rq_broker_loop *loop = RQ_CONTAINER_OF(task, struct rq_broker_loop, dispatch);
     loop->dispatch_posted = false;
+    rq_stats_flush(&loop->broker->stats, &loop->gathered, cluster_of(loop->broker));
     rq_store_dispatch(loop->broker->store);
 }
 
@@ -199,6 +212,13 @@ static void scan(struct rq_timer *timer)
     rq_timer_start(broker->background, &broker->scan_timer, broker->scan_ms);
 }
 
+static void sample(struct rq_timer *timer)
+{
+    struct rmq_broker *broker = RQ_CONTAINER_OF(timer, struct rmq_broker, stats_timer);
+    rq_stats_sample(&broker->stats, rq_wall_ms());
+    rq_timer_start(broker->background, &broker->stats_timer, RQ_STATS_SAMPLE_MS);
+}
+
 static void persist_again(struct rq_timer *timer)
 {
     struct rmq_broker *broker = RQ_CONTAINER_OF(timer, struct rmq_broker, persist_timer);
@@ -224,6 +244,7 @@ void rq_broker_init_background(struct rmq_broker *broker)
     broker->scan_ms = expires_ms < SCAN_MS ? expires_ms : SCAN_MS;
     broker->persist_task.run = persist_posted;
     atomic_flag_clear_explicit(&broker->persist_posted, memory_order_release);
+    rq_timer_init(&broker->stats_timer, sample);
     rq_timer_init(&broker->scan_timer, scan);
     rq_timer_init(&broker->persist_timer, persist_again);
     rq_timer_init(&broker->delay_persist_timer, persist_delays_again);
@@ -233,6 +254,7 @@ static void start_timers(void *arg)
 {
     struct rmq_broker *broker = arg;
     rq_timer_start(broker->background, &broker->scan_timer, broker->scan_ms);
+    rq_timer_start(broker->background, &broker->stats_timer, RQ_STATS_SAMPLE_MS);
     if (!broker->temporary_store) {
         rq_timer_start(broker->background, &broker->persist_timer,
                        broker->settings.broker.flush_consumer_offset_interval);
@@ -244,6 +266,7 @@ static void start_timers(void *arg)
 static void stop_timers(void *arg)
 {
     struct rmq_broker *broker = arg;
+    rq_timer_stop(&broker->stats_timer);
     rq_timer_stop(&broker->scan_timer);
     rq_timer_stop(&broker->persist_timer);
     rq_timer_stop(&broker->delay_persist_timer);

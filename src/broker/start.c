@@ -276,6 +276,7 @@ rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, r
     rq_clients_init(&broker->clients);
     rq_queue_locks_init(&broker->locks);
     rq_fault_init(&broker->fault);
+    rq_stats_init(&broker->stats);
     rmq_status st = start(broker, config, err);
     if (st) {
         rmq_broker_stop(broker);
@@ -330,6 +331,7 @@ static void free_parts(struct rmq_broker *broker)
     }
     rq_loop_put(broker->background);
     rq_fault_free(&broker->fault);
+    rq_stats_free(&broker->stats);
     rq_queue_locks_free(&broker->locks);
     rq_clients_free(&broker->clients);
     rq_offsets_free(&broker->offsets);
