@@ -16,6 +16,7 @@
 
 #include "base/list.h"
 #include "broker/clients.h"
+#include "broker/cold_data.h"
 #include "broker/fault.h"
 #include "broker/groups.h"
 #include "broker/hold.h"
@@ -99,6 +100,7 @@ struct rmq_broker {
     struct rq_registration registration;
     struct rq_fault fault;
     struct rq_stats stats;
+    struct rq_cold_data cold_data;
 
     _Atomic uint32_t unique_counter; /* atomic: relaxed, only distinct */
 
@@ -189,6 +191,20 @@ void rq_process_reset_offset(const struct rq_request *request);
 void rq_process_clone_offset(const struct rq_request *request);
 void rq_process_running_info(const struct rq_request *request);
 void rq_process_consume_directly(const struct rq_request *request);
+void rq_process_time_span(const struct rq_request *request);
+void rq_process_correction_offset(const struct rq_request *request);
+void rq_process_stats(const struct rq_request *request);
+void rq_process_broker_consume_stats(const struct rq_request *request);
+void rq_process_query_consume_queue(const struct rq_request *request);
+void rq_process_subscription_of(const struct rq_request *request);
+void rq_process_group_forbidden(const struct rq_request *request);
+void rq_process_ha_status(const struct rq_request *request);
+void rq_process_reset_flush_offset(const struct rq_request *request);
+void rq_process_epochs(const struct rq_request *request);
+void rq_process_put_cold_data(const struct rq_request *request);
+void rq_process_remove_cold_data(const struct rq_request *request);
+void rq_process_get_cold_data(const struct rq_request *request);
+void rq_process_consumer_status(const struct rq_request *request);
 void rq_process_clean(const struct rq_request *request); /* 306, 316, 329 */
 
 #endif

@@ -377,7 +377,8 @@ bool rq_clients_model(struct rq_clients *clients, struct rq_slice group, enum rq
     return found != NULL;
 }
 
-struct rq_conn **rq_clients_conns(struct rq_clients *clients, struct rq_slice group, size_t *count)
+struct rq_conn **rq_clients_conns_and_ids(struct rq_clients *clients, struct rq_slice group,
+                                          size_t *count, struct rq_buf *ids)
 {
     struct rq_conn **conns = NULL;
     *count = 0;
@@ -387,10 +388,19 @@ struct rq_conn **rq_clients_conns(struct rq_clients *clients, struct rq_slice gr
         *count = found->members.count;
         for (size_t i = 0; i < *count; i++) {
             conns[i] = rq_conn_retain(found->members.items[i].conn);
+            if (ids) {
+                rq_buf_add(ids, found->members.items[i].client_id,
+                           strlen(found->members.items[i].client_id) + 1);
+            }
         }
     }
     rq_mutex_unlock(&clients->lock);
     return conns;
+}
+
+struct rq_conn **rq_clients_conns(struct rq_clients *clients, struct rq_slice group, size_t *count)
+{
+    return rq_clients_conns_and_ids(clients, group, count, NULL);
 }
 
 struct rq_conn *rq_clients_find(struct rq_clients *clients, struct rq_slice group,

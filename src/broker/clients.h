@@ -79,6 +79,10 @@ bool rq_clients_model(struct rq_clients *clients, struct rq_slice group, enum rq
 /* The connections of a group's members, each retained; an rq_free'd array. count 0 and NULL when there are none (or no memory). */
 struct rq_conn **rq_clients_conns(struct rq_clients *clients, struct rq_slice group, size_t *count);
 
+/* As above, with the members' client ids in the same order, each followed by a NUL. */
+struct rq_conn **rq_clients_conns_and_ids(struct rq_clients *clients, struct rq_slice group,
+                                          size_t *count, struct rq_buf *ids);
+
 /* The connection of one member by client id, retained, or NULL. */
 struct rq_conn *rq_clients_find(struct rq_clients *clients, struct rq_slice group,
                                 struct rq_slice client_id);

@@ -77,8 +77,9 @@ static void write_producer(const struct rq_member *member, struct rq_buf *out)
     rq_json_add_string(out, rq_slice_str(member->client_id));
     rq_buf_addf(out, ",\"language\":\"%s\",\"lastUpdateTimestamp\":%lld,\"remoteIP\":",
                 rq_language_name(member->language), (long long)member->last_wall_ms);
-    rq_json_add_string(out, rq_slice_str(rq_conn_remote(member->conn)));
-    rq_buf_addf(out, ",\"version\":%d}", member->version);
+    rq_buf_add_str(out, "\"/"); /* as Java prints a socket address */
+    rq_buf_add_str(out, rq_conn_remote(member->conn));
+    rq_buf_addf(out, "\",\"version\":%d}", member->version);
 }
 
 void rq_clients_write_all_producers(struct rq_clients *clients, struct rq_buf *out)

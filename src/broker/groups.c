@@ -123,6 +123,7 @@ bool rq_groups_get(struct rq_groups *groups, struct rq_slice name, struct rq_gro
     }
     if (group) {
         *out = group->info;
+        out->any_forbidden = groups->forbidden && groups->forbidden[0] && groups->forbidden[1] != '}';
     }
     rq_mutex_unlock(&groups->lock);
     return group != NULL;
@@ -180,6 +181,16 @@ bool rq_groups_remove(struct rq_groups *groups, struct rq_slice name)
     }
     rq_mutex_unlock(&groups->lock);
     return group != NULL;
+}
+
+void rq_groups_each(struct rq_groups *groups, struct rq_buf *names)
+{
+    const struct rq_map_entry *entry;
+    rq_mutex_lock(&groups->lock);
+    for (size_t i = 0; (entry = rq_map_next(&groups->table, &i));) {
+        rq_buf_add(names, entry->key, entry->key_len + 1);
+    }
+    rq_mutex_unlock(&groups->lock);
 }
 
 static const char *flag_text(bool flag)

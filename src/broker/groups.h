@@ -31,6 +31,7 @@ struct rq_group_info {
     int64_t which_broker_when_consume_slowly;
     int32_t group_sys_flag;
     int32_t consume_timeout_minute;
+    bool any_forbidden; /* of the table, not of the group: some group may not read some topic */
 };
 
 struct rq_groups {
@@ -39,7 +40,7 @@ struct rq_groups {
     struct rq_data_version version;
     char *forbidden;      /* JSON text of the forbidden table, as read */
     struct rq_table_file file;
-    bool auto_create; /* immutable after create */
+    bool auto_create;
 };
 
 void rq_groups_init(struct rq_groups *groups);
@@ -59,6 +60,14 @@ bool rq_groups_exists(struct rq_groups *groups, struct rq_slice name); /* create
 rmq_status rq_groups_put_json(struct rq_groups *groups, const cJSON *json);
 rmq_status rq_groups_add_default(struct rq_groups *groups, const char *name);
 bool rq_groups_remove(struct rq_groups *groups, struct rq_slice name);
+
+/* Whether a group may not read a topic, and setting that. RMQ_ERR_NOMEM. */
+bool rq_groups_is_forbidden(struct rq_groups *groups, struct rq_slice group, struct rq_slice topic);
+rmq_status rq_groups_forbid(struct rq_groups *groups, struct rq_slice group, struct rq_slice topic,
+                            bool forbidden);
+
+/* All names, each followed by a NUL. */
+void rq_groups_each(struct rq_groups *groups, struct rq_buf *names);
 
 /* The members of the file and of body 201, without the braces around. */
 void rq_groups_write(struct rq_groups *groups, struct rq_buf *out);

@@ -47,15 +47,14 @@ void rq_process_update_offset(const struct rq_request *request)
 {
     struct rmq_broker *broker = request->broker;
     struct rq_hdr_update_consumer_offset header;
-    struct rq_group_info group;
     struct rq_topic_info topic;
     rmq_status st = RMQ_OK;
     if (!rq_request_decode(request, &rq_tab_update_consumer_offset, &header)) {
         return;
     }
-    if (!rq_groups_get(&broker->groups, header.consumer_group, &group)) {
+    if (!rq_groups_exists(&broker->groups, header.consumer_group)) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST,
-                       "subscription group [%.*s] does not exist", RQ_TEXT(header.consumer_group));
+                       "Group %.*s not exist!", RQ_TEXT(header.consumer_group));
     } else if (!rq_topics_get(&broker->topics, header.topic, &topic)) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_TOPIC_NOT_EXIST,
                        "topic[%.*s] not exist", RQ_TEXT(header.topic));

@@ -14,7 +14,7 @@
 #include "broker/filter.h"
 #include "wire/names.h"
 
-enum { FORBIDDEN_BROKER = 1, FORBIDDEN_GROUP = 2, FORBIDDEN_TOPIC = 3, FORBIDDEN_BROADCAST = 4 };
+enum { FORBIDDEN_BROKER = 1, FORBIDDEN_GROUP = 2, FORBIDDEN_TOPIC = 3, FORBIDDEN_BROADCAST = 4, FORBIDDEN_SUBSCRIPTION = 5 };
 
 #define PULL_HEAD_SIZE 384
 
@@ -254,6 +254,12 @@ static bool sub_of_group(const struct rq_request *request, const struct rq_hdr_p
         rq_clients_model(clients, header->consumer_group, &model) && model == RQ_MODEL_BROADCASTING) {
         forbid(request, FORBIDDEN_BROADCAST, "the consumer group [%.*s] may not broadcast",
                RQ_TEXT(header->consumer_group));
+        return false;
+    }
+    if (group->any_forbidden &&
+        rq_groups_is_forbidden(&request->broker->groups, header->consumer_group, header->topic)) {
+        forbid(request, FORBIDDEN_SUBSCRIPTION, "the consumer group[%.*s] is forbidden for topic[%.*s]",
+               RQ_TEXT(header->consumer_group), RQ_TEXT(header->topic));
         return false;
     }
     if ((*out)->sub->version < header->sub_version) {

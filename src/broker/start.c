@@ -277,6 +277,7 @@ rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, r
     rq_queue_locks_init(&broker->locks);
     rq_fault_init(&broker->fault);
     rq_stats_init(&broker->stats);
+    rq_cold_data_init(&broker->cold_data);
     rmq_status st = start(broker, config, err);
     if (st) {
         rmq_broker_stop(broker);
@@ -332,6 +333,7 @@ static void free_parts(struct rmq_broker *broker)
     rq_loop_put(broker->background);
     rq_fault_free(&broker->fault);
     rq_stats_free(&broker->stats);
+    rq_cold_data_free(&broker->cold_data);
     rq_queue_locks_free(&broker->locks);
     rq_clients_free(&broker->clients);
     rq_offsets_free(&broker->offsets);

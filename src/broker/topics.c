@@ -154,6 +154,14 @@ size_t rq_topics_count(struct rq_topics *topics)
     return count;
 }
 
+void rq_topics_touch(struct rq_topics *topics)
+{
+    rq_mutex_lock(&topics->lock);
+    rq_data_version_next(&topics->version);
+    topics->file.dirty = true;
+    rq_mutex_unlock(&topics->lock);
+}
+
 struct rq_data_version rq_topics_version(struct rq_topics *topics)
 {
     rq_mutex_lock(&topics->lock);

@@ -75,6 +75,9 @@ void rq_topics_write_names(struct rq_topics *topics, const char *prefix, struct 
 /* Reads a TopicConfig; defaults where members are missing. */
 void rq_topic_info_read(const cJSON *json, struct rq_topic_info *out);
 
+/* What is told of the topics has changed though no topic has: the data version moves on. */
+void rq_topics_touch(struct rq_topics *topics);
+
 struct rq_data_version rq_topics_version(struct rq_topics *topics);
 
 #endif

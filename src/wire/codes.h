@@ -105,6 +105,11 @@
     X(NOTIFY_MIN_BROKER_ID_CHANGE, 905)                                                            \
     X(EXCHANGE_BROKER_HA_INFO, 906)                                                                \
     X(GET_BROKER_HA_STATUS, 907)                                                                   \
+    X(UPDATE_COLD_DATA_FLOW_CTR_CONFIG, 2001)                                                      \
+    X(REMOVE_COLD_DATA_FLOW_CTR_CONFIG, 2002)                                                      \
+    X(GET_COLD_DATA_FLOW_CTR_INFO, 2003)                                                           \
+    X(RESET_MASTER_FLUSH_OFFSET, 908)                                                              \
+    X(GET_BROKER_EPOCH_CACHE, 1007)                                                                \
     X(POP_MESSAGE, 200050)                                                                         \
     X(ACK_MESSAGE, 200051)                                                                         \
     X(PEEK_MESSAGE, 200052)                                                                        \

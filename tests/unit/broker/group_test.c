@@ -174,6 +174,8 @@ END_TEST
 START_TEST(a_committed_offset_is_answered_also_a_lower_one)
 {
     raw_produce(raw, "T", 0, NULL, "x");
+    ck_assert_int_eq(commit("G", "T", 0, 7), RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST);
+    raw_heartbeat(raw, "one", "G", "T", "*", 1);
     ck_assert_int_eq(commit("G", "T", 0, 7), RQ_RESP_SUCCESS);
     ck_assert_int_eq(raw_i64(query("T", 0, 0), "offset"), 7);
     ck_assert_int_eq(commit("G", "T", 0, 3), RQ_RESP_SUCCESS);

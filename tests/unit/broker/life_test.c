@@ -67,6 +67,7 @@ START_TEST(a_broker_starts_again_on_its_store_with_all_it_knew)
                                                    .topic = rq_slice_str("Kept"),
                                                    .queue_id = 2,
                                                    .commit_offset = 1};
+    raw_heartbeat(raw, "one", "G", "Kept", "*", 1);
     raw_call(raw, RQ_REQ_UPDATE_CONSUMER_OFFSET, &rq_tab_update_consumer_offset, &commit,
              rq_slice(NULL, 0));
     raw_close(raw);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Thresholds for cold data by request (2001, 2002, 2003). Loop thread. */
+#include "broker/cold_data.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+
+#define GROUP_THRESHOLD  3145728   /* bytes a second, Java's defaults */
+#define GLOBAL_THRESHOLD 104857600
+
+struct threshold {
+    int64_t bytes;
+};
+
+void rq_cold_data_init(struct rq_cold_data *cold)
+{
+    rq_mutex_init(&cold->lock);
+    rq_map_init(&cold->thresholds);
+}
+
+void rq_cold_data_free(struct rq_cold_data *cold)
+{
+    rq_map_free(&cold->thresholds, rq_free);
+    rq_mutex_destroy(&cold->lock);
+}
+
+static rmq_status put(struct rq_cold_data *cold, struct rq_slice group, int64_t bytes)
+{
+    rmq_status st = RMQ_OK;
+    rq_mutex_lock(&cold->lock);
+    struct threshold *threshold = rq_map_get(&cold->thresholds, group);
+    if (!threshold) {
+        threshold = rq_alloc(sizeof *threshold);
+        st = threshold ? rq_map_put(&cold->thresholds, group, threshold) : RMQ_ERR_NOMEM;
+        if (st) {
+            rq_free(threshold);
+            threshold = NULL;
+        }
+    }
+    if (threshold) {
+        threshold->bytes = bytes;
+    }
+    rq_mutex_unlock(&cold->lock);
+    return st;
+}
+
+static struct rq_slice trim(struct rq_slice s)
+{
+    while (s.n && (unsigned char)s.p[0] <= ' ') {
+        s = rq_slice(s.p + 1, s.n - 1);
+    }
+    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
+        s.n--;
+    }
+    return s;
+}
+
+/* Lines "group=bytes"; what is none is passed over, as in Java. */
+void rq_process_put_cold_data(const struct rq_request *request)
+{
+    struct rq_slice rest = request->in->body;
+    rmq_status st = RMQ_OK;
+    while (rest.n && !st) {
+        const char *end = memchr(rest.p, '\n', rest.n);
+        struct rq_slice line = rq_slice(rest.p, end ? (size_t)(end - rest.p) : rest.n);
+        const char *equals = line.n ? memchr(line.p, '=', line.n) : NULL;
+        rest = end ? rq_slice(end + 1, rest.n - line.n - 1) : rq_slice(NULL, 0);
+        int64_t bytes = 0;
+        if (equals) {
+            struct rq_slice group = trim(rq_slice(line.p, (size_t)(equals - line.p)));
+            struct rq_slice value = trim(rq_slice(equals + 1, line.n - (size_t)(equals - line.p) - 1));
+            if (group.n && rq_slice_to_i64(value, &bytes)) {
+                st = put(&request->broker->cold_data, group, bytes);
+            }
+        }
+    }
+    rq_request_answer(request, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
+                      st ? rmq_status_text(st) : NULL);
+}
+
+void rq_process_remove_cold_data(const struct rq_request *request)
+{
+    struct rq_cold_data *cold = &request->broker->cold_data;
+    rq_mutex_lock(&cold->lock);
+    rq_free(rq_map_remove(&cold->thresholds, request->in->body));
+    rq_mutex_unlock(&cold->lock);
+    rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
+}
+
+void rq_process_get_cold_data(const struct rq_request *request)
+{
+    struct rq_cold_data *cold = &request->broker->cold_data;
+    struct rq_buf body;
+    bool first = true;
+    rq_buf_init(&body, 0);
+    rq_buf_addf(&body, "{\"cgColdReadThreshold\":%d,\"configTable\":{", GROUP_THRESHOLD);
+    rq_mutex_lock(&cold->lock);
+    const struct rq_map_entry *entry;
+    for (size_t i = 0; (entry = rq_map_next(&cold->thresholds, &i));) {
+        const struct threshold *threshold = entry->value;
+        rq_json_add_member(&body, &first, entry->key);
+        rq_buf_add_i64(&body, threshold->bytes);
+    }
+    rq_mutex_unlock(&cold->lock);
+    rq_buf_addf(&body, "},\"globalAcc\":0,\"globalColdReadThreshold\":%d,\"runtimeTable\":{}}",
+                GLOBAL_THRESHOLD);
+    rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* What administrators ask, over sockets: reports, statistics, settings at run time, what a group may not read, where consumers are. */
+#include <string.h>
+
+#include "base/time.h"
+#include "broker/broker.h"
+#include "unit/broker/raw.h"
+
+static rmq_broker *broker;
+static struct raw *raw;
+
+static void setup(void)
+{
+    broker = start_broker(NULL);
+    raw = raw_open(rmq_broker_addr(broker));
+    raw_create_topic(raw, "T", 2);
+    raw_produce(raw, "T", 0, "a", "one");
+    raw_produce(raw, "T", 0, "b", "two");
+}
+
+static void teardown(void)
+{
+    raw_close(raw);
+    rmq_broker_stop(broker);
+}
+
+static void commit(const char *group, int64_t offset)
+{
+    struct rq_hdr_update_consumer_offset header = {.consumer_group = rq_slice_str(group),
+                                                   .topic = rq_slice_str("T"),
+                                                   .commit_offset = offset};
+    raw_call(raw, RQ_REQ_UPDATE_CONSUMER_OFFSET, &rq_tab_update_consumer_offset, &header,
+             rq_slice(NULL, 0));
+}
+
+static struct raw_answer *ask_group(int32_t code, const char *group, const char *topic)
+{
+    struct rq_hdr_group header = {.group = rq_slice_str(group), .topic = rq_slice_str(topic)};
+    return raw_call(raw, code, &rq_tab_group, &header, rq_slice(NULL, 0));
+}
+
+static struct raw_answer *ask_body(int32_t code, const char *body)
+{
+    return raw_call(raw, code, NULL, NULL, rq_slice_str(body));
+}
+
+START_TEST(the_time_span_of_a_group_is_told_for_each_queue)
+{
+    raw_heartbeat(raw, "c", "G", "T", "*", 1);
+    commit("G", 1);
+    struct raw_answer *answer = ask_group(RQ_REQ_QUERY_CONSUME_TIME_SPAN, "G", "T");
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    ck_assert(raw_has(answer, "\"consumeTimeSpanSet\":[{\"consumeTimeStamp\":1"));
+    ck_assert(raw_has(answer, "\"queueId\":1"));
+    ck_assert_int_eq(ask_group(RQ_REQ_QUERY_CONSUME_TIME_SPAN, "G", "None")->header.code,
+                     RQ_RESP_TOPIC_NOT_EXIST);
+}
+END_TEST
+
+START_TEST(offsets_are_corrected_to_the_slowest_group)
+{
+    struct rq_hdr_correction_offset header = {.compare_group = rq_slice_str("C"),
+                                              .topic = rq_slice_str("T")};
+    raw_heartbeat(raw, "c", "A", "T", "*", 1);
+    raw_heartbeat(raw, "c", "B", "T", "*", 1);
+    commit("A", 2);
+    commit("B", 1);
+    struct raw_answer *answer = raw_call(raw, RQ_REQ_QUERY_CORRECTION_OFFSET,
+                                         &rq_tab_correction_offset, &header, rq_slice(NULL, 0));
+    ck_assert(raw_has(answer, "{\"correctionOffsets\":{0:1}}"));
+    header.filter_groups = rq_slice_str("X,B");
+    answer = raw_call(raw, RQ_REQ_QUERY_CORRECTION_OFFSET, &rq_tab_correction_offset, &header,
+                      rq_slice(NULL, 0));
+    ck_assert(raw_has(answer, "{\"correctionOffsets\":{0:2}}"));
+}
+END_TEST
+
+START_TEST(statistics_are_told_by_name_and_key)
+{
+    struct rq_hdr_stats header = {.stats_name = rq_slice_str("TOPIC_PUT_NUMS"),
+                                  .stats_key = rq_slice_str("T")};
+    rq_stats_sample(&broker->stats, rq_wall_ms());
+    struct raw_answer *answer =
+        raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    ck_assert(raw_has(answer, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,\"tps\":0.2000}"));
+    header.stats_key = rq_slice_str("none");
+    answer = raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
+}
+END_TEST
+
+START_TEST(the_lag_of_all_groups_is_told_at_once)
+{
+    struct rq_hdr_broker_consume_stats header = {0};
+    raw_heartbeat(raw, "c", "G", "T", "*", 1);
+    commit("G", 1);
+    RQ_SET(broker_consume_stats, &header, is_order, false);
+    struct raw_answer *answer = raw_call(raw, RQ_REQ_GET_BROKER_CONSUME_STATS,
+                                         &rq_tab_broker_consume_stats, &header, rq_slice(NULL, 0));
+    ck_assert(raw_has(answer, "{\"G\":[{\"consumeTps\":"));
+    ck_assert(raw_has(answer, "\"totalDiff\":1,"));
+    RQ_SET(broker_consume_stats, &header, is_order, true);
+    answer = raw_call(raw, RQ_REQ_GET_BROKER_CONSUME_STATS, &rq_tab_broker_consume_stats, &header,
+                      rq_slice(NULL, 0));
+    ck_assert(raw_has(answer, "\"totalDiff\":0,"));
+}
+END_TEST
+
+START_TEST(entries_of_a_queue_are_shown)
+{
+    struct rq_hdr_query_consume_queue header = {.topic = rq_slice_str("T"), .count = 10};
+    struct raw_answer *answer = raw_call(raw, RQ_REQ_QUERY_CONSUME_QUEUE,
+                                         &rq_tab_query_consume_queue, &header, rq_slice(NULL, 0));
+    ck_assert(raw_has(answer, "\"maxQueueIndex\":2,\"minQueueIndex\":0"));
+    ck_assert(raw_has(answer, "\"tagsCode\":97"));
+    ck_assert(raw_has(answer, "\"tagsCode\":98"));
+    header.queue_id = 77;
+    answer = raw_call(raw, RQ_REQ_QUERY_CONSUME_QUEUE, &rq_tab_query_consume_queue, &header,
+                      rq_slice(NULL, 0));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
+}
+END_TEST
+
+START_TEST(a_group_that_may_not_read_a_topic_is_refused_until_it_may)
+{
+    struct rq_hdr_group header = {.group = rq_slice_str("G"), .topic = rq_slice_str("T")};
+    raw_heartbeat(raw, "c", "G", "T", "*", 1);
+    ck_assert(raw_has(ask_group(RQ_REQ_QUERY_SUBSCRIPTION_BY_CONSUMER, "G", "T"),
+                      "\"subString\":\"*\""));
+    RQ_SET(group, &header, readable, false);
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_UPDATE_AND_GET_GROUP_FORBIDDEN, &rq_tab_group, &header,
+                               rq_slice(NULL, 0)),
+                      "\"readable\":false"));
+    struct raw_answer *answer = raw_pull_now(raw, "G", "T", 0, 0, NULL);
+    ck_assert_int_eq(answer->header.code, RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(raw_i64(answer, "forbiddenType"), 5);
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""), "{\"G\":{\"T\":1}}"));
+    RQ_SET(group, &header, readable, true);
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_UPDATE_AND_GET_GROUP_FORBIDDEN, &rq_tab_group, &header,
+                               rq_slice(NULL, 0)),
+                      "\"readable\":true"));
+    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 0, 0, NULL)->header.code, RQ_RESP_SUCCESS);
+}
+END_TEST
+
+START_TEST(settings_change_while_the_broker_runs)
+{
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "brokerPermission=2\n")->header.code,
+                     RQ_RESP_SUCCESS);
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_CONFIG, ""), "brokerPermission=2\n"));
+    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 0, 0, "*")->header.code, RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(
+        ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "brokerPermission=6\nenablePropertyFilter=true")
+            ->header.code,
+        RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 0, 0, "*")->header.code, RQ_RESP_SUCCESS);
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_CONFIG, ""), "enablePropertyFilter=true\n"));
+}
+END_TEST
+
+START_TEST(settings_that_cannot_change_are_refused)
+{
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "brokerConfigPath=/x")->header.code,
+                     RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "brokerPermission=77")->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "listenPort=77")->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "nobodyKnows=77")->header.code,
+                     RQ_RESP_SUCCESS);
+}
+END_TEST
+
+START_TEST(thresholds_for_cold_data_are_kept)
+{
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_COLD_DATA_FLOW_CTR_CONFIG, "G=1024\n")->header.code,
+                     RQ_RESP_SUCCESS);
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_COLD_DATA_FLOW_CTR_INFO, ""), "{\"G\":1024}"));
+    ask_body(RQ_REQ_REMOVE_COLD_DATA_FLOW_CTR_CONFIG, "G");
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_COLD_DATA_FLOW_CTR_INFO, ""), "\"configTable\":{}"));
+}
+END_TEST
+
+START_TEST(a_master_without_slaves_says_so)
+{
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_HA_STATUS, ""), "\"inSyncSlaveNums\":0"));
+    ck_assert_int_eq(ask_body(RQ_REQ_GET_BROKER_EPOCH_CACHE, "")->header.code, RQ_RESP_SYSTEM_ERROR);
+}
+END_TEST
+
+/* Answers the broker's question 221 as a consumer does. */
+static void answer_status(struct raw *consumer, const char *offset)
+{
+    struct raw_answer question;
+    char body[256];
+    snprintf(body, sizeof body,
+             "{\"messageQueueTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:%s}}", offset);
+    do {
+        ck_assert(raw_next(consumer, &question, RAW_WAIT_MS));
+    } while (question.header.code != RQ_REQ_GET_CONSUMER_STATUS_FROM_CLIENT);
+    raw_reply(consumer, question.header.opaque, RQ_RESP_SUCCESS, rq_slice_str(body));
+}
+
+START_TEST(every_member_of_a_group_is_asked_where_it_is)
+{
+    struct rq_hdr_consumer_status header = {.topic = rq_slice_str("T"), .group = rq_slice_str("G")};
+    struct raw *one = raw_open(rmq_broker_addr(broker));
+    struct raw *two = raw_open(rmq_broker_addr(broker));
+    raw_heartbeat(one, "one", "G", "T", "*", 1);
+    raw_heartbeat(two, "two", "G", "T", "*", 1);
+    raw_send(raw, RQ_REQ_INVOKE_BROKER_TO_GET_CONSUMER_STATUS, 0, &rq_tab_consumer_status, &header,
+             rq_slice(NULL, 0));
+    answer_status(one, "11");
+    answer_status(two, "22");
+    ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
+    ck_assert_int_eq(raw->answer.header.code, RQ_RESP_SUCCESS);
+    ck_assert(raw_has(&raw->answer, "\"one\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:11}"));
+    ck_assert(raw_has(&raw->answer, ":22}"));
+    raw_close(one);
+    raw_close(two);
+}
+END_TEST
+
+START_TEST(a_group_that_is_not_online_cannot_be_asked)
+{
+    struct rq_hdr_consumer_status header = {.topic = rq_slice_str("T"), .group = rq_slice_str("G")};
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+                              &rq_tab_consumer_status, &header, rq_slice(NULL, 0))
+                         ->header.code,
+                     RQ_RESP_CONSUMER_NOT_ONLINE);
+}
+END_TEST
+
+START_TEST(runtime_info_has_the_keys_that_the_tool_reads)
+{
+    static const char *const keys[] = {
+        "putTps", "getTransferredTps", "getTransferedTps", "msgPutTotalTodayNow", "putLatency99",
+        "commitLogDirCapacity", "EndTransactionQueueSize", "dispatchMaxBuffer", "runtime",
+        "scheduleMessageOffset_1", "timerCongestNum", "ackThreadPoolQueueHeadWaitTimeMills"};
+    struct raw_answer *answer = ask_body(RQ_REQ_GET_BROKER_RUNTIME_INFO, "");
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        ck_assert_msg(raw_has(answer, keys[i]), "%s", keys[i]);
+    }
+    ck_assert(raw_has(answer, "\"msgPutTotalTodayNow\":\"2\""));
+}
+END_TEST
+
+Suite *admin_suite(void);
+
+Suite *admin_suite(void)
+{
+    Suite *suite = suite_create("admin");
+    TCase *tc = tcase_create("admin");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, the_time_span_of_a_group_is_told_for_each_queue);
+    tcase_add_test(tc, offsets_are_corrected_to_the_slowest_group);
+    tcase_add_test(tc, statistics_are_told_by_name_and_key);
+    tcase_add_test(tc, the_lag_of_all_groups_is_told_at_once);
+    tcase_add_test(tc, entries_of_a_queue_are_shown);
+    tcase_add_test(tc, a_group_that_may_not_read_a_topic_is_refused_until_it_may);
+    tcase_add_test(tc, settings_change_while_the_broker_runs);
+    tcase_add_test(tc, settings_that_cannot_change_are_refused);
+    tcase_add_test(tc, thresholds_for_cold_data_are_kept);
+    tcase_add_test(tc, a_master_without_slaves_says_so);
+    tcase_add_test(tc, every_member_of_a_group_is_asked_where_it_is);
+    tcase_add_test(tc, a_group_that_is_not_online_cannot_be_asked);
+    tcase_add_test(tc, runtime_info_has_the_keys_that_the_tool_reads);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
