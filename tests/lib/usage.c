@@ -80,6 +80,7 @@ struct tl_usage tl_usage_of(pid_t pid)
                              .descriptors = descriptors - (pid == 0 && descriptors > 0), /* the one that counted */
                              .rss_kb = status_kb(pid, "VmRSS"),
                              .peak_rss_kb = status_kb(pid, "VmHWM"),
+                             .anon_kb = status_kb(pid, "RssAnon"),
                              .cpu_us = cpu_us(pid)};
 }
 

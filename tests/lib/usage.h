@@ -14,6 +14,7 @@ struct tl_usage {
     int descriptors;
     long rss_kb;
     long peak_rss_kb;
+    long anon_kb; /* of rss_kb, what is not mapped from files */
     int64_t cpu_us; /* user + system */
 };
 

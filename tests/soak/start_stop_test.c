@@ -16,6 +16,12 @@
 #define MEMBERS 30
 #define QUEUES  60
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEMORY_COUNTS 0
+#else
+#define MEMORY_COUNTS 1
+#endif
+
 static struct tl_cluster cluster;
 static atomic_bool stop;
 static _Atomic int received;
@@ -73,6 +79,13 @@ static void one_round(int run_ms)
     rmq_consumer_destroy(consumer);
 }
 
+static bool is_as_small(void *arg)
+{
+    const struct tl_usage *before = arg;
+    struct tl_usage now = tl_usage_of(0);
+    return now.threads <= before->threads && now.descriptors <= before->descriptors;
+}
+
 static void three_hundred_starts_and_stops_leave_nothing_behind(void)
 {
     pthread_t thread;
@@ -87,14 +100,15 @@ static void three_hundred_starts_and_stops_leave_nothing_behind(void)
             third = tl_usage_of(0);
         }
     }
+    /* The broker in this process notices the end of the last connection a moment later. */
+    TL_CHECK(tl_wait(is_as_small, &third, 5000));
     struct tl_usage last = tl_usage_of(0);
-    printf("%d rounds, %d messages; threads %d and %d, descriptors %d and %d, KiB %ld and %ld "
-           "after round 3 and the last\n",
-           ROUNDS, atomic_load(&received), third.threads, last.threads, third.descriptors,
-           last.descriptors, third.rss_kb, last.rss_kb);
+    printf("%d rounds, %d messages; threads %d, descriptors %d, KiB of its own %ld and %ld after "
+           "round 3 and the last\n",
+           ROUNDS, atomic_load(&received), last.threads, last.descriptors, third.anon_kb,
+           last.anon_kb);
     TL_CHECK(atomic_load(&received) > 0);
-    TL_EQUAL(last.threads, third.threads);
-    TL_EQUAL(last.descriptors, third.descriptors);
+    TL_CHECK(!MEMORY_COUNTS || last.anon_kb - third.anon_kb < 4096);
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
     rmq_producer_destroy(producer);
