@@ -34,6 +34,8 @@ docdir ?= $(prefix)/share/doc/librmq
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
 JOBS ?= 2
+# Test programs at a time: most of them wait for something most of the time.
+TEST_JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) \* 2)
 TEST_TIMEOUT ?= 120
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s %s\n' "$(1)" "$(2)")
@@ -173,7 +175,11 @@ FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*.c))
 FUZZ_NAMES := $(notdir $(FUZZ_SOURCES:.c=))
 REPLAYS := $(FUZZ_NAMES:%=$(B)/test/replay/%)
 SOAK := $(patsubst tests/%.c,$(B)/test/%,$(sort $(wildcard tests/soak/*_test.c)))
-E2E := $(patsubst tests/%.c,$(B)/test/%,$(sort $(wildcard tests/e2e/*_test.c)))
+E2E_ALL := $(patsubst tests/%.c,$(B)/test/%,$(sort $(wildcard tests/e2e/*_test.c)))
+# Those that take longest begin first.
+CHECK_LONG := $(patsubst %,$(B)/test/unit/%/run,store broker net)
+E2E_LONG := $(patsubst %,$(B)/test/e2e/%_test,consumer_outage producer_outage consumer_retry consumer_flow)
+E2E := $(filter $(E2E_LONG),$(E2E_ALL)) $(filter-out $(E2E_LONG),$(E2E_ALL))
 LIB_TEST_OBJECTS := $(patsubst tests/%.c,$(B)/test/%.o,$(filter-out tests/lib/main_%,$(wildcard tests/lib/*.c)))
 
 # check_binary: folder below tests/, layers that it links. Its main calls the suite of each *_test.c in the folder.
@@ -243,10 +249,10 @@ crash: $(CRASH)
 	$(Q)$(CRASH) -n $(N) $(if $(SEED),-s $(SEED)) $(T)
 
 .PHONY: check check-asan check-tsan valgrind cov unit e2e soak soak-here $(TEST_LAYERS:%=unit-%)
-RUN_TESTS = FLAVOUR=$(FLAVOUR) CC="$(CC)" B=$(B) scripts/run-tests -j $(JOBS) -t $(TEST_TIMEOUT) -o $(B)/results/$@
+RUN_TESTS = FLAVOUR=$(FLAVOUR) CC="$(CC)" B=$(B) scripts/run-tests -j $(TEST_JOBS) -t $(TEST_TIMEOUT) -o $(B)/results/$@
 
 check: all $(CHECK_BINARIES) $(REPLAYS) $(E2E) $(CRASH)
-	$(Q)$(RUN_TESTS) $(E2E) $(CHECK_BINARIES) $(foreach f,$(FUZZ_NAMES),"$(B)/test/replay/$(f) tests/fuzz/seeds/$(f) \
+	$(Q)$(RUN_TESTS) $(CHECK_LONG) $(E2E) $(filter-out $(CHECK_LONG),$(CHECK_BINARIES)) $(foreach f,$(FUZZ_NAMES),"$(B)/test/replay/$(f) tests/fuzz/seeds/$(f) \
 	    tests/fuzz/regressions/$(f)") $(if $(EXAMPLES),scripts/check-examples) scripts/check-abi "$(CRASH) -n 5"
 unit: $(CHECK_BINARIES)
 	$(Q)$(RUN_TESTS) $(CHECK_BINARIES)

@@ -221,6 +221,7 @@ RMQ_API rmq_status rmq_producer_send_batch_async(rmq_producer *producer,
 RMQ_API rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *message,
                                            uint64_t token, rmq_error **err);
 
+/* The same with options of its own (NULL = none). Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_event_with(rmq_producer *producer, const rmq_message *message,
                                                 const rmq_send_options *options, uint64_t token,
                                                 rmq_error **err);
@@ -229,6 +230,7 @@ RMQ_API rmq_status rmq_producer_send_event_with(rmq_producer *producer, const rm
 RMQ_API rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message,
                                             rmq_error **err);
 
+/* The same with options of its own (NULL = none). Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_oneway_with(rmq_producer *producer,
                                                  const rmq_message *message,
                                                  const rmq_send_options *options, rmq_error **err);
