@@ -31,6 +31,7 @@ typedef enum rmq_event_type {
     RMQ_EVENT_OFFSET_ILLEGAL = 6, /* the broker does not have the offset: "queue from -> to" */
     RMQ_EVENT_LOCK_LOST = 7,      /* an ordered queue is held by another member, or its broker was silent: "queue" */
     RMQ_EVENT_DEAD_LETTER = 8,    /* a message went to the dead letters: "queue offset id reconsumed=n" */
+    RMQ_EVENT_STATISTICS = 10,    /* of a producer, every statisticsInterval: text is what rmq_producer_stats gives */
     RMQ_EVENT_CHECK_TRANSACTION = 9 /* a broker asks how a transaction went: message; answer with rmq_producer_answer_check */
 } rmq_event_type;
 

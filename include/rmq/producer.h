@@ -73,6 +73,7 @@ typedef struct rmq_producer_options {
     bool enable_msg_trace;               /* "enableMsgTrace", false: each answered send leaves a record in the trace topic */
     const char *customized_trace_topic;  /* "customizedTraceTopic", default RMQ_SYS_TRACE_TOPIC */
     int32_t trace_msg_batch_num;         /* "traceMsgBatchNum", 10: records of one trace message */
+    int64_t statistics_interval_ms;      /* "statisticsInterval", 0 = off: RMQ_EVENT_STATISTICS in events so often */
 } rmq_producer_options;
 
 /* Called once per accepted asynchronous send, on the callback thread, never with a lock of the library held. Exactly one of
@@ -308,6 +309,13 @@ RMQ_API rmq_status rmq_send_context_put_property(rmq_send_context *context, cons
                                                  const char *value);
 RMQ_API void rmq_send_context_set_data(rmq_send_context *context, void *data);
 RMQ_API void *rmq_send_context_data(const rmq_send_context *context);
+
+/* What the producer has done since it was created, as one line of JSON, freed with rmq_string_free: group, clientId, sends, messages, bytes (of bodies),
+ * stored, failed, maybeStored (of the failed), cutOff (by shutdown), oneway (handed over), inFlight, retries, busy (refused: the window
+ * was full), window and windowBytes (asynchronous sends under way), traceSent, traceDropped, and brokers: for each broker name of which the
+ * client knows, its health and the histogram of answer times in µs, shared by all producers of the client id. Errors: RMQ_ERR_CLOSED,
+ * RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_stats(rmq_producer *producer, char **out, rmq_error **err);
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest with RMQ_ERR_CLOSED, and
  * leaves the brokers. May be called twice, from any thread, from a callback. When it has returned (outside a callback),

@@ -40,6 +40,12 @@ struct rq_broker_health *rq_brokers_health(struct rq_instance *instance, struct 
     return health;
 }
 
+const struct rq_broker_health *rq_instance_next_health(struct rq_instance *instance, size_t *at)
+{
+    struct rq_map_entry *entry = rq_map_next(&instance->healths, at);
+    return entry ? entry->value : NULL;
+}
+
 /* ---- the address table ---- */
 
 static void clear_addrs(struct rq_broker_entry *entry)

@@ -149,6 +149,9 @@ enum rq_pick {
 struct rq_peer *rq_instance_broker(struct rq_instance *instance, struct rq_slice broker_name,
                                    enum rq_pick pick, int64_t id, bool *is_slave);
 
+/* Loop. Health records of all broker names of which a route was ever seen, one after the other: *at starts at 0; NULL at the end. */
+const struct rq_broker_health *rq_instance_next_health(struct rq_instance *instance, size_t *at);
+
 /* Loop. Some broker that has the topic: for questions about groups (38, 46). */
 struct rq_peer *rq_instance_topic_broker(struct rq_instance *instance, const char *topic);
 

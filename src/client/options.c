@@ -77,6 +77,8 @@ static const struct rq_option producer_options[] = {
      "Topic of the message trace; without it RMQ_SYS_TRACE_TOPIC."},
     NUMBER32("traceMsgBatchNum", PRODUCER(trace_msg_batch_num), "10", 1, 20,
              "Records of one trace message."),
+    NUMBER64("statisticsInterval", PRODUCER(statistics_interval_ms), "0", 0, 86400000,
+             "Interval in ms of RMQ_EVENT_STATISTICS in the producer's event queue; 0: none."),
 };
 
 static const struct rq_option consumer_options[] = {

@@ -93,6 +93,9 @@ static void add_on_loop(void *arg)
 {
     struct add_member *add = arg;
     add->status = rq_instance_add(add->producer->instance, &add->producer->member, &add->err);
+    if (add->status == RMQ_OK) {
+        rq_producer_stats_start(add->producer);
+    }
 }
 
 /* A broker asks the group about a transaction. */

@@ -33,7 +33,8 @@ struct rmq_producer {
     /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the first time. */
     _Atomic(struct rq_trace *) trace;
     _Atomic(struct rq_hooks *)
-        hooks; /* atomic: release when added, acquire by senders; NULL = none */
+        hooks;                   /* atomic: release when added, acquire by senders; NULL = none */
+    struct rq_timer stats_timer; /* owned by the loop */
     struct rq_member member;
     bool is_member;
     struct rq_checks *checks; /* client/transaction.h */
@@ -92,6 +93,11 @@ struct rq_send_op;
 struct rq_hdr_send_response;
 void rq_producer_trace_sent(struct rmq_producer *producer, const struct rq_send_op *op,
                             const struct rq_hdr_send_response *fields);
+
+/* ---- producer_stats.c ---- */
+
+void rq_producer_stats_start(struct rmq_producer *producer); /* loop */
+void rq_producer_stats_stop(struct rmq_producer *producer);  /* loop; harmless twice */
 
 /* ---- producer_close.c ---- */
 

@@ -127,6 +127,7 @@ static rmq_status send_async(struct rmq_producer *producer, struct cargo *cargo,
         st = rq_error_set(err, RMQ_ERR_STATE, "the producer has no event queue");
     }
     if (st == RMQ_OK) {
+        order->messages = cargo->count;
         order->wait = producer->options.async_wait_when_full;
         cargo->started_ms = rq_mono_ms();
         order->deadline_ms =
@@ -211,6 +212,7 @@ static rmq_status run_oneway(struct rmq_producer *producer, const struct cargo *
     }
     load(op, producer, cargo, 0);
     st = prepare(op, cargo, err);
+    op->last_status = st;
     if (st == RMQ_OK) {
         st = rq_send_oneway(op, err);
     }

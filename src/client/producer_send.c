@@ -82,6 +82,7 @@ static rmq_status run_request(struct rmq_producer *producer, const struct reques
     struct rq_send_op *op = NULL;
     const struct rq_send_order order = {.mode = RQ_SEND_SYNC,
                                         .size = bytes,
+                                        .messages = request->count,
                                         .deadline_ms = request->deadline_ms,
                                         .source = producer};
     rmq_status st = rq_send_pool_take(producer->pool, &order, &op, err);

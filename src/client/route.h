@@ -16,6 +16,7 @@
 #include <rmq/error.h>
 
 #include "base/slice.h"
+#include "client/latency.h"
 
 struct rq_peer; /* net/client.h */
 
@@ -28,6 +29,7 @@ struct rq_broker_health {
     _Atomic int64_t available_at_ms;
     /* atomic: relaxed: did not answer; used only when nothing else is left, until a probe succeeds. */
     atomic_bool suspect;
+    struct rq_latency latency; /* of sends that were answered */
 };
 
 /* One broker name with its addresses, sorted by broker id. Immutable. */

@@ -231,7 +231,7 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
     if (st != RMQ_OK) {
         return st;
     }
-    op->attempt_ms = now_ms;
+    op->attempt_us = rq_mono_us();
     out->lazy = op->mode != RQ_SEND_SYNC;
     op->call = (struct rq_call){.done = answered, .bulk = op->mode != RQ_SEND_SYNC};
     return rq_peer_call(master, &op->call, out, now_ms + share, spare ? RQ_FAIL_FAST : RQ_WAIT);
@@ -356,7 +356,8 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
     if (rq_send_is_cut(op)) {
         return;
     }
-    int64_t now = rq_mono_ms();
+    int64_t now_us = rq_mono_us();
+    int64_t now = now_us / 1000;
     if (status != RMQ_OK) {
         op->maybe_stored = op->maybe_stored || call->maybe_sent;
         note_status(op, status);
@@ -368,7 +369,9 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
         make_attempts(op);
         return;
     }
-    rq_fault_answered(op->queue.broker->health, now, now - op->attempt_ms);
+    struct rq_broker_health *health = op->queue.broker->health;
+    rq_latency_add(&health->latency, now_us - op->attempt_us);
+    rq_fault_answered(health, now, (now_us - op->attempt_us) / 1000);
     rmq_send_status stored_as;
     if (rq_send_status_of(answer->header->code, &stored_as)) {
         stored(op, answer->header, stored_as);
@@ -409,6 +412,7 @@ void rq_send_begin(struct rq_send_op *op)
 rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err)
 {
     int64_t now = rq_mono_ms();
+    op->last_status = RMQ_ERR_NO_ROUTE;
     if (!choose_queue(op, now)) {
         return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages",
                             topic_of(op));
@@ -424,6 +428,7 @@ rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err)
         st = rq_peer_connected(master) ? rq_peer_send(master, out)
                                        : rq_peer_oneway(master, out, op->deadline_ms);
     }
+    op->last_status = st;
     return st == RMQ_OK ? st
                         : rq_error_set(err, st, "one-way send to topic %s: broker %s: %s",
                                        topic_of(op), op->queue.broker->name, rmq_status_text(st));

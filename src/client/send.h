@@ -50,6 +50,7 @@ struct rq_send_op {
     bool in_window;     /* guarded by the pool's lock */
     size_t window_size; /* bytes that it takes there */
     bool waited;        /* for room in it */
+    uint32_t messages;
 
     /* Written by the caller before the first attempt. */
     enum rq_send_mode mode;
@@ -82,7 +83,7 @@ struct rq_send_op {
     struct rq_broker_health *last; /* broker of the last failed attempt */
     int attempt;                   /* number of the current one, from 1 */
     int attempts_max;
-    int64_t attempt_ms; /* monotonic start */
+    int64_t attempt_us; /* monotonic start */
     bool maybe_stored;
     bool has_result;
     struct rq_buf history; /* what the failed attempts met with */
@@ -93,6 +94,20 @@ struct rq_send_op {
     struct rmq_send_result result;
     rmq_error *error;
     struct rmq_event event;
+};
+
+/* What a producer has done since it was made. */
+struct rq_send_counts {
+    uint64_t sends; /* accepted, those without an answer included */
+    uint64_t messages;
+    uint64_t bytes; /* of bodies */
+    uint64_t stored;
+    uint64_t failed;
+    uint64_t maybe_stored; /* of the failed */
+    uint64_t cut_off;      /* by shutdown */
+    uint64_t oneway;       /* handed over */
+    uint64_t retries;
+    uint64_t busy;         /* refused: the window was full */
 };
 
 /* All sends of a producer: window, free objects, and what shutdown waits for. Counted: the producer, and each object that is not free. */
@@ -121,6 +136,7 @@ struct rq_send_pool {
     int32_t window;
     int64_t window_bytes;
     unsigned room_waiters;
+    struct rq_send_counts counts;
     struct rq_executor *executor; /* from the first asynchronous send on */
 };
 
@@ -135,6 +151,7 @@ struct rq_send_order {
     enum rq_send_mode mode;
     bool wait;   /* for room in the window, until deadline_ms */
     size_t size; /* bytes of the body */
+    size_t messages;
     int64_t deadline_ms;
     rmq_send_fn done;
     void *user;
@@ -142,6 +159,10 @@ struct rq_send_order {
     void *source;
     struct rmq_send_context *hooked; /* NULL = none; the operation's once the send is accepted */
 };
+
+/* The counts, and what is in the window of asynchronous sends. */
+void rq_send_pool_counts(struct rq_send_pool *pool, struct rq_send_counts *counts, int32_t *window,
+                         int64_t *window_bytes);
 
 /* An operation; asynchronous ones take a place in the window. Errors: RMQ_ERR_CLOSED, RMQ_ERR_BUSY, RMQ_ERR_NOMEM, RMQ_ERR_IO. */
 rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_order *order,

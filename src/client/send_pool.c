@@ -144,8 +144,9 @@ static bool window_fits_locked(const struct rq_send_pool *pool, size_t size, int
             pool->window_bytes + (int64_t)size <= pool->window_bytes_max * times);
 }
 
-static rmq_status full_window(const struct rq_send_pool *pool, rmq_status status, rmq_error **err)
+static rmq_status full_window(struct rq_send_pool *pool, rmq_status status, rmq_error **err)
 {
+    pool->counts.busy++;
     return rq_error_set(err, status,
                         "%d asynchronous sends with %lld bytes are under way, limits %d and %lld",
                         (int)pool->window, (long long)pool->window_bytes, (int)pool->window_max,
@@ -190,6 +191,7 @@ static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool,
     op->hooked = order->hooked;
     op->more_pairs = rq_slice(NULL, 0);
     op->window_size = order->size;
+    op->messages = order->messages > 0 ? (uint32_t)order->messages : 1;
     op->deadline_ms = order->deadline_ms;
     op->batch = false;
     op->half = false;
@@ -249,6 +251,9 @@ rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_ord
     rq_list_add_tail(&pool->active, &op->node);
     op->in_window = windowed;
     op->waited = waited;
+    pool->counts.sends++;
+    pool->counts.messages += op->messages;
+    pool->counts.bytes += order->size;
     if (windowed) {
         pool->window++;
         pool->window_bytes += (int64_t)order->size;
@@ -265,6 +270,36 @@ static void tell_drain_locked(struct rq_send_pool *pool)
     }
 }
 
+/* A send is over. What the machine wrote may be read only when it was not cut off. */
+static void count_locked(struct rq_send_op *op)
+{
+    struct rq_send_counts *counts = &op->pool->counts;
+    unsigned state = atomic_load_explicit(&op->state, memory_order_acquire);
+    if (state & RQ_SEND_CUT) {
+        counts->cut_off++;
+        return;
+    }
+    counts->retries += op->attempt > 1 ? (uint64_t)op->attempt - 1 : 0;
+    if (op->has_result) {
+        counts->stored++;
+    } else if (op->mode == RQ_SEND_ONEWAY && op->last_status == RMQ_OK) {
+        counts->oneway++;
+    } else {
+        counts->failed++;
+        counts->maybe_stored += op->maybe_stored;
+    }
+}
+
+void rq_send_pool_counts(struct rq_send_pool *pool, struct rq_send_counts *counts, int32_t *window,
+                         int64_t *window_bytes)
+{
+    rq_mutex_lock(&pool->lock);
+    *counts = pool->counts;
+    *window = pool->window;
+    *window_bytes = pool->window_bytes;
+    rq_mutex_unlock(&pool->lock);
+}
+
 /* The completion was received. The object must be off the active list: the machine may put it among the free ones from here on. Returns
  * whether the machine has ended; if not, it frees the object when it does. */
 static bool note_consumed(struct rq_send_op *op)
@@ -279,6 +314,9 @@ void rq_send_consumed(struct rq_send_op *op)
     rq_mutex_lock(&pool->lock);
     leave_window_locked(op);
     rq_list_remove(&op->node);
+    if (op->mode != RQ_SEND_EVENT) { /* an event was counted when it was posted */
+        count_locked(op);
+    }
     tell_drain_locked(pool);
     rq_mutex_unlock(&pool->lock);
     if (note_consumed(op)) {
@@ -291,6 +329,11 @@ bool rq_send_pool_untake(struct rq_send_op *op)
     unsigned old = atomic_fetch_or_explicit(&op->state, RQ_SEND_DELIVERED | RQ_SEND_MACHINE_DONE,
                                             memory_order_acq_rel);
     if (!(old & RQ_SEND_DELIVERED) || op->mode == RQ_SEND_SYNC || op->mode == RQ_SEND_ONEWAY) {
+        if (op->mode == RQ_SEND_EVENT) { /* there will be no event */
+            rq_mutex_lock(&op->pool->lock);
+            count_locked(op);
+            rq_mutex_unlock(&op->pool->lock);
+        }
         rq_send_consumed(op);
         return true;
     }
@@ -354,6 +397,7 @@ static void post_event(struct rq_send_op *op, bool cut)
     rq_mutex_lock(&pool->lock);
     leave_window_locked(op);
     rq_list_remove(&op->node);
+    count_locked(op);
     tell_drain_locked(pool);
     rq_mutex_unlock(&pool->lock);
     rq_events_post(pool->events, event);
@@ -454,7 +498,9 @@ static void consume_all(struct rq_send_pool *pool, struct rq_mpsc_node *first)
 {
     rq_mutex_lock(&pool->lock);
     for (struct rq_mpsc_node *node = first; node; node = node->next) {
-        rq_list_remove(&RQ_CONTAINER_OF(node, struct rq_send_op, completed)->node);
+        struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, completed);
+        rq_list_remove(&op->node);
+        count_locked(op);
     }
     rq_mutex_unlock(&pool->lock);
     struct rq_list done;
