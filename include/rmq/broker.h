@@ -132,6 +132,11 @@ typedef enum rmq_disk_op {
 RMQ_API rmq_status rmq_broker_fault_disk(rmq_broker *broker, rmq_disk_op op, int nth, int times,
                                          int error_number, rmq_error **err);
 
+/* The broker takes its partition to be so full, in percent (-1 = as it is), and acts on it at once: above diskMaxUsedSpaceRatio expired files go at any
+ * hour, above diskSpaceCleanForciblyRatio the oldest whatever their age, above diskSpaceWarningLevelRatio sends are refused. Errors:
+ * RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_disk_used(rmq_broker *broker, int percent, rmq_error **err);
+
 /* The nth append from now on fails with EIO when its first `bytes` bytes are in the file; later ones go over them. Errors:
  * RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_fault_tear(rmq_broker *broker, int nth, size_t bytes, rmq_error **err);

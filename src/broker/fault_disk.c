@@ -26,6 +26,16 @@ rmq_status rmq_broker_fault_disk(rmq_broker *broker, rmq_disk_op op, int nth, in
     return RMQ_OK;
 }
 
+rmq_status rmq_broker_fault_disk_used(rmq_broker *broker, int percent, rmq_error **err)
+{
+    if (!broker || percent < -1 || percent > 100) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "disk in use: %d percent", percent);
+    }
+    rq_disk_pretend_used(rq_store_disk(broker->store), percent);
+    (void)rq_store_clean(broker->store, false);
+    return RMQ_OK;
+}
+
 rmq_status rmq_broker_fault_tear(rmq_broker *broker, int nth, size_t bytes, rmq_error **err)
 {
     if (!broker || nth < 1) {

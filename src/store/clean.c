@@ -14,14 +14,35 @@
 #include "base/time.h"
 #include "store/store_priv.h"
 
-#define FORCIBLE_RATIO  0.85 /* above it the oldest files go whatever their age */
-#define WARNING_RATIO   0.90 /* above it no messages are taken */
-#define FILES_PER_ROUND 10
-#define HOUR_MS         3600000
+#define HOUR_MS 3600000
 
-static double used_ratio(const char *path)
+/* Options as Java takes them, as parts of one. */
+static double clamped_ratio(int32_t percent, int32_t min, int32_t max)
+{
+    percent = percent < min ? min : percent > max ? max : percent;
+    return percent / 100.0;
+}
+
+/* Above it no messages are taken. */
+static double warning_ratio(const struct rq_store *store)
+{
+    return clamped_ratio(store->options.disk_space_warning_level_ratio, 35, 90);
+}
+
+/* Above it the oldest files go whatever their age. */
+static double forcible_ratio(const struct rq_store *store)
+{
+    return clamped_ratio(store->options.disk_space_clean_forcibly_ratio, 30, 85);
+}
+
+/* Part of the partition that is in use, -1 when that cannot be known. */
+static double used_ratio(struct rq_store *store, const char *path)
 {
     struct statvfs info;
+    int pretended = atomic_load_explicit(&store->disk.pretended_used, memory_order_relaxed);
+    if (pretended > 0) {
+        return (pretended - 1) / 100.0;
+    }
     if (statvfs(path, &info) < 0 || info.f_blocks == 0) {
         return -1;
     }
@@ -70,7 +91,7 @@ static int delete_log_files(struct rq_store *store, bool force)
 {
     int deleted = 0;
     bool more = true;
-    while (more && deleted < FILES_PER_ROUND) {
+    while (more && deleted < store->options.delete_file_batch_max) {
         rq_mutex_lock(&store->log.lock);
         more = first_may_go_locked(store, force) &&
                rq_mapped_file_queue_remove_first(&store->log.files, NULL) == RMQ_OK;
@@ -95,14 +116,14 @@ static void clean_queues(struct rq_store *store)
     rq_dispatch_let_go(store);
 }
 
-/* The flag goes up above the warning level and comes down below the forcible one. */
+/* The flag goes up above the warning level and comes down at the forcible one. */
 static void watch_disk(struct rq_store *store, double ratio)
 {
     bool full = atomic_load_explicit(&store->health, memory_order_relaxed) & RQ_HEALTH_DISK;
-    if (!full && ratio > WARNING_RATIO) {
+    if (!full && ratio > warning_ratio(store)) {
         RQ_LOG(ERROR, "disk nearly full, no more messages are taken", "used=%.3f", ratio);
         rq_store_set_health(store, RQ_HEALTH_DISK, true);
-    } else if (full && ratio <= FORCIBLE_RATIO) {
+    } else if (full && ratio <= forcible_ratio(store) && ratio <= warning_ratio(store)) {
         RQ_LOG(WARN, "disk has room again", "used=%.3f", ratio);
         rq_store_set_health(store, RQ_HEALTH_DISK, false);
     }
@@ -110,14 +131,16 @@ static void watch_disk(struct rq_store *store, double ratio)
 
 int rq_store_clean(struct rq_store *store, bool even_if_not_due)
 {
-    double log_ratio = used_ratio(store->log.files.dir);
-    double queue_ratio = used_ratio(store->queues.dir);
+    double log_ratio = used_ratio(store, store->log.files.dir);
+    double queue_ratio = used_ratio(store, store->queues.dir);
     double ratio = log_ratio > queue_ratio ? log_ratio : queue_ratio;
     watch_disk(store, ratio);
-    bool force = store->options.clean_file_forcibly_enable && ratio > FORCIBLE_RATIO;
-    bool due = even_if_not_due || is_hour(store->options.delete_when) ||
+    bool too_full = ratio > forcible_ratio(store) || ratio > warning_ratio(store);
+    bool force = store->options.clean_file_forcibly_enable && too_full;
+    bool due = even_if_not_due || is_hour(store->options.delete_when) || log_ratio < 0 ||
+               queue_ratio < 0 || too_full ||
                ratio * 100 > store->options.disk_max_used_space_ratio;
-    int deleted = due || force ? delete_log_files(store, force) : 0;
+    int deleted = due ? delete_log_files(store, force) : 0;
     if (deleted > 0) {
         clean_queues(store);
     }
@@ -138,5 +161,5 @@ void rq_store_info(struct rq_store *store, struct rq_store_info *out)
     out->get_messages = atomic_load_explicit(&store->get_messages, memory_order_relaxed);
     out->get_bytes = atomic_load_explicit(&store->get_bytes, memory_order_relaxed);
     out->writable = atomic_load_explicit(&store->health, memory_order_relaxed) == 0;
-    out->disk_used_ratio = used_ratio(store->log.files.dir);
+    out->disk_used_ratio = used_ratio(store, store->log.files.dir);
 }

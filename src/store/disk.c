@@ -61,8 +61,14 @@ void rq_disk_tear(struct rq_disk *disk, uint64_t after, size_t bytes)
     set_rule(disk, &disk->tear, after, 1, EIO);
 }
 
+void rq_disk_pretend_used(struct rq_disk *disk, int percent)
+{
+    atomic_store_explicit(&disk->pretended_used, percent + 1, memory_order_relaxed);
+}
+
 void rq_disk_clear(struct rq_disk *disk)
 {
+    rq_disk_pretend_used(disk, -1);
     rq_mutex_lock(&disk->lock);
     memset(disk->rules, 0, sizeof disk->rules);
     memset(&disk->tear, 0, sizeof disk->tear);

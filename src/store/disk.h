@@ -33,6 +33,8 @@ struct rq_disk_rule {
 struct rq_disk {
     /* atomic: relaxed hint that there is a rule or a record, so that the usual call takes no lock */
     atomic_bool active;
+    /* atomic: relaxed; percent + 1 that the partition is said to be in use, 0 = the truth */
+    atomic_int pretended_used;
     /* atomic: release when root and durable are set, which is for good */
     atomic_bool recording;
     /* guarded by lock (rank: mapped file) */
@@ -57,6 +59,9 @@ void rq_disk_fail(struct rq_disk *disk, enum rq_disk_op op, uint64_t after, int6
 
 /* The append after the next `after` ones fails with EIO when it has written its first `bytes` bytes. */
 void rq_disk_tear(struct rq_disk *disk, uint64_t after, size_t bytes);
+
+/* Retention takes the partition to be so full, in percent; -1 = looks again. */
+void rq_disk_pretend_used(struct rq_disk *disk, int percent);
 
 void rq_disk_clear(struct rq_disk *disk);
 

@@ -57,7 +57,10 @@ struct rq_store_options {
     const char *message_delay_level;            /* "1s 5s 10s …" */
     int32_t file_reserved_time_h;
     const char *delete_when; /* hours of day, "04" or "04;16" */
-    int32_t disk_max_used_space_ratio;
+    int32_t disk_max_used_space_ratio;      /* percent */
+    int32_t disk_space_warning_level_ratio; /* percent; as Java, taken as between 35 and 90 */
+    int32_t disk_space_clean_forcibly_ratio; /* percent; as Java, taken as between 30 and 85 */
+    int32_t delete_file_batch_max;
     bool clean_file_forcibly_enable;
     int64_t clean_resource_interval_ms;
 };

@@ -6,10 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/time.h"
 #include "fixture.h"
+#include "store/disk.h"
 #include "store/record.h"
 
 Suite *clean_suite(void);
@@ -92,6 +94,103 @@ START_TEST(young_files_and_the_last_one_stay)
 }
 END_TEST
 
+/* Which hour it is, and one that it is not and will not be soon. */
+static void set_hours(struct fixture *fix, bool now, char text[16])
+{
+    time_t t = time(NULL);
+    struct tm local;
+    localtime_r(&t, &local);
+    int hour = now ? local.tm_hour : (local.tm_hour + 12) % 24;
+    snprintf(text, 16, "%02d;%02d", hour, (hour + 1) % 24);
+    fix->options.delete_when = text;
+}
+
+static int log_files(struct fixture *fix)
+{
+    struct rq_store_info info;
+    rq_store_info(fix->store, &info);
+    return (int)(info.max_commit_log_offset / 65536 - info.min_commit_log_offset / 65536) + 1;
+}
+
+START_TEST(expired_files_go_at_the_hour_or_when_the_disk_fills_and_not_before)
+{
+    struct fixture fix;
+    char hours[16];
+    for (int now = 0; now < 2; now++) {
+        fixture_begin(&fix);
+        set_hours(&fix, now, hours);
+        fixture_open(&fix);
+        append_many(&fix, "T", 0, 200);
+        age(&fix, "commitlog/00000000000000000000", 73);
+        rq_disk_pretend_used(rq_store_disk(fix.store), 74);
+        ck_assert_int_eq(rq_store_clean(fix.store, false), now);
+        rq_disk_pretend_used(rq_store_disk(fix.store), 76);
+        ck_assert_int_eq(rq_store_clean(fix.store, false), !now);
+        ck_assert_int_eq(log_files(&fix), 3);
+        ck_assert(!rq_store_refuses(fix.store, (char[RQ_PUT_REASON_MAX]){0}));
+        fixture_check_queue(&fix, "T", 0, 200, 0);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
+START_TEST(above_the_forcible_ratio_young_files_go_but_the_last_and_only_if_that_is_allowed)
+{
+    struct fixture fix;
+    char hours[16];
+    for (int forcibly = 0; forcibly < 2; forcibly++) {
+        fixture_begin(&fix);
+        set_hours(&fix, false, hours);
+        fix.options.clean_file_forcibly_enable = forcibly;
+        fix.options.delete_file_batch_max = 2;
+        fixture_open(&fix);
+        append_many(&fix, "T", 0, 200);
+        ck_assert_int_eq(log_files(&fix), 4);
+        rq_disk_pretend_used(rq_store_disk(fix.store), 85);
+        ck_assert_int_eq(rq_store_clean(fix.store, false), 0);
+        rq_disk_pretend_used(rq_store_disk(fix.store), 86);
+        ck_assert_int_eq(rq_store_clean(fix.store, false), forcibly ? 2 : 0);
+        ck_assert_int_eq(rq_store_clean(fix.store, false), forcibly ? 1 : 0);
+        ck_assert_int_eq(rq_store_clean(fix.store, false), 0);
+        ck_assert(!rq_store_refuses(fix.store, (char[RQ_PUT_REASON_MAX]){0}));
+        fixture_check_queue(&fix, "T", 0, 200, 0);
+        fixture_reopen(&fix);
+        fixture_check_queue(&fix, "T", 0, 200, 0);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
+START_TEST(above_the_warning_ratio_nothing_is_taken_until_the_disk_is_at_the_forcible_one)
+{
+    struct fixture fix;
+    struct rq_store_put put;
+    struct rq_msg msg = fixture_msg("T", 0, 10, 1, NULL);
+    fixture_begin(&fix);
+    fix.options.disk_space_warning_level_ratio = 99; /* taken as 90 */
+    fix.options.disk_space_clean_forcibly_ratio = 80;
+    fixture_open(&fix);
+    append_many(&fix, "T", 0, 1);
+    static const struct {
+        int used;
+        bool taken;
+    } steps[] = {{89, true}, {91, false}, {89, false}, {81, false}, {80, true}, {90, true}, {91, false}};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        rq_disk_pretend_used(rq_store_disk(fix.store), steps[i].used);
+        rq_store_clean(fix.store, false);
+        rq_store_append(fix.store, &msg, &put);
+        ck_assert_msg(put.status == (steps[i].taken ? RQ_PUT_OK : RQ_PUT_SERVICE_NOT_AVAILABLE),
+                      "at %d: %s", steps[i].used, rq_put_status_name(put.status));
+        ck_assert(steps[i].taken || strstr(put.reason, "disk full"));
+        struct rq_store_result result;
+        fixture_get(&fix, "T", 0, 0, 1, &result); /* reading goes on */
+        ck_assert_int_eq(result.status, RQ_GET_FOUND);
+        rq_store_result_release(&result);
+    }
+    fixture_end(&fix);
+}
+END_TEST
+
 static long resident_kb(void)
 {
     long size = 0;
@@ -139,6 +238,9 @@ Suite *clean_suite(void)
     TCase *tc = tcase_create("clean");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, expired_files_go_and_queues_begin_where_the_log_begins);
+    tcase_add_test(tc, expired_files_go_at_the_hour_or_when_the_disk_fills_and_not_before);
+    tcase_add_test(tc, above_the_forcible_ratio_young_files_go_but_the_last_and_only_if_that_is_allowed);
+    tcase_add_test(tc, above_the_warning_ratio_nothing_is_taken_until_the_disk_is_at_the_forcible_one);
     tcase_add_test(tc, young_files_and_the_last_one_stay);
     tcase_add_test(tc, an_idle_store_with_1600_queues_stays_small_and_an_empty_one_opens_at_once);
     suite_add_tcase(suite, tc);
