@@ -219,10 +219,29 @@ static bool ordered_turn_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
     return true;
 }
 
+static bool job_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
+{
+    struct rq_pool *pool = worker->pool;
+    struct rq_list *node = rq_list_pop(&pool->jobs);
+    if (!node) {
+        return false;
+    }
+    struct rq_pool_job *job = RQ_CONTAINER_OF(node, struct rq_pool_job, node);
+    pool->in_hands++;
+    rq_mutex_unlock(&pool->lock);
+    job->turn(job, true);
+    leave_turn(worker);
+    rq_mutex_lock(&pool->lock);
+    return true;
+}
+
 /* One piece of work. false: there is none. Enters and returns with the lock held. */
 static bool turn_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
 {
     struct rq_pool *pool = worker->pool;
+    if (job_locked(worker)) {
+        return true;
+    }
     struct rq_again *again = rq_pool_pop_again_locked(pool);
     struct rq_run *run = again ? NULL : rq_pool_next_run_locked(pool);
     if (!again && !run) {

@@ -93,6 +93,7 @@ static void on_persist(struct rq_timer *timer)
 {
     struct rmq_consumer *consumer = RQ_CONTAINER_OF(timer, struct rmq_consumer, persist_timer);
     rq_offset_persist_all(consumer, false, RQ_ASK_TIMEOUT_MS);
+    rq_stats_sample(consumer);
     rq_timer_start(consumer->loop, timer, consumer->options.persist_consumer_offset_interval_ms);
 }
 
@@ -308,6 +309,8 @@ static void start_on_loop(void *arg)
         return;
     }
     consumer->added = true;
+    consumer->started_wall_ms = rq_wall_ms();
+    consumer->sampled_ms = rq_loop_now(consumer->loop);
     consumer->running = true;
     RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
     {

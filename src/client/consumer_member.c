@@ -43,7 +43,8 @@ static void members_changed(struct rq_member *member)
 }
 
 static const struct rq_member_ops member_ops = {.heartbeat = write_heartbeat,
-                                                .ids_changed = members_changed};
+                                                .ids_changed = members_changed,
+                                                .request = rq_consumer_request};
 
 void rq_consumer_init_member(struct rmq_consumer *consumer)
 {

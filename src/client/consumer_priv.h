@@ -64,6 +64,27 @@ struct rq_ask {
     void (*done)(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
 };
 
+/* Counters of a topic's consumption up to a moment. */
+struct rq_counts {
+    int64_t at_ms;
+    int64_t ok; /* messages */
+    int64_t failed;
+    int64_t pulled;
+    int64_t pulls; /* answers with messages */
+    int64_t pull_ms;
+};
+
+#define RQ_SAMPLES 6
+
+struct rq_rates {
+    double ok_tps; /* messages a second, over the last minute */
+    double failed_tps;
+    double pull_tps;
+    double pull_ms; /* of a pull that brought something */
+    double consume_ms; /* of a listener call; all topics together */
+    int64_t failed; /* messages since the start */
+};
+
 /* A subscribed topic and its share of queues. Loop. */
 struct rq_subscribed {
     struct rq_list node; /* in consumer->topics */
@@ -86,6 +107,9 @@ struct rq_subscribed {
     int64_t quiet_until_ms; /* refused pulls and questions are not logged before this */
     struct rq_timer retry;
     int64_t delay_ms;
+    struct rq_counts counts; /* of queues that are gone */
+    struct rq_counts samples[RQ_SAMPLES];
+    unsigned sample_next;
     char topic[];
 };
 
@@ -139,6 +163,15 @@ struct rq_owned {
     bool unlock;   /* given back when the last commit has ended */
     int64_t locked_until_ms;
     int64_t leaving_until_ms;
+    int64_t reset_to; /* where it starts anew; -1 = where it was committed */
+
+    /* numbers for people */
+    _Atomic int64_t ok; /* atomic: relaxed: messages consumed */
+    _Atomic int64_t failed; /* atomic: relaxed: messages sent back or put back */
+    _Atomic int64_t consumed_ms; /* atomic: relaxed: when messages were last done; loop's clock */
+    int64_t pulled;
+    int64_t pulls;
+    int64_t pull_ms;
     char text[];
 };
 
@@ -197,6 +230,8 @@ struct rmq_consumer {
     struct rq_timer persist_timer;
     struct rq_timer expire_timer;
     struct rq_timer guard_timer;
+    int64_t started_wall_ms;
+    int64_t sampled_ms;
     struct rq_timer lock_timer;
     struct rq_timer lock_retry_timer;
 
@@ -253,6 +288,17 @@ void rq_consumer_trace_free(struct rmq_consumer *consumer);
 /* ---- consumer_member.c ---- */
 
 void rq_consumer_init_member(struct rmq_consumer *consumer); /* before the start */
+
+/* ---- consumer_request.c, consume_directly.c, running_info.c, consumer_stats.c: loop ---- */
+
+bool rq_consumer_request(struct rq_member *member, struct rq_peer *peer,
+                         const struct rq_header *header, struct rq_in *frame);
+void rq_consume_directly(struct rmq_consumer *consumer, struct rq_peer *peer,
+                         const struct rq_header *header, struct rq_in *frame);
+void rq_running_info_write(struct rmq_consumer *consumer, struct rq_buf *out);
+void rq_stats_rates(struct rq_subscribed *topic, struct rq_rates *out);
+void rq_stats_sample(struct rmq_consumer *consumer); /* at any interval below ten seconds */
+void rq_stats_keep(struct rq_owned *owned);          /* the queue is about to go */
 
 /* ---- subscribe.c ---- */
 
@@ -346,6 +392,8 @@ void rq_lock_give_back_all(struct rmq_consumer *consumer);
 void rq_order_hands_empty(struct rq_owned *owned);
 /* Commits and drops a queue that is no longer ours; an ordered one when no hands hold it. */
 void rq_owned_give_up(struct rq_owned *owned);
+/* The queue's messages count no more: it starts anew, where it was or at reset_to. */
+void rq_owned_begin_anew(struct rq_owned *owned);
 bool rq_owned_keep(struct rq_owned *owned); /* ours after all; true when it was being given up */
 
 /* ---- close.c ---- */

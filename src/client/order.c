@@ -58,6 +58,7 @@ static int64_t refuse(struct rq_owned *owned, struct rq_pulled *pulled, uint32_t
     int32_t most = owned->consumer->options.max_reconsume_times;
     bool again = false;
     rq_process_queue_put_back(&owned->process, pulled, from);
+    atomic_fetch_add_explicit(&owned->failed, (int64_t)to - from, memory_order_relaxed);
     for (uint32_t i = from; i < to; i++) {
         struct rmq_message_view *view = pulled->views[i];
         int32_t times = atomic_load_explicit(&view->reconsume_times, memory_order_relaxed);

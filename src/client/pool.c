@@ -39,7 +39,7 @@ bool rq_pool_unlink_locked(struct rq_run *run) RQ_REQUIRES(lock)
 bool rq_pool_has_work_locked(const struct rq_pool *pool) RQ_REQUIRES(lock)
 {
     return !rq_list_empty(&pool->ready) || !rq_list_empty(&pool->again) ||
-           !rq_list_empty(&pool->turns);
+           !rq_list_empty(&pool->turns) || !rq_list_empty(&pool->jobs);
 }
 
 /* The descriptor of takers is readable while a take would return at once. */
@@ -176,6 +176,18 @@ rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, 
     return RMQ_OK;
 }
 
+bool rq_pool_submit_job(struct rq_pool *pool, struct rq_pool_job *job)
+{
+    rq_mutex_lock(&pool->lock);
+    bool taken = pool->options.listener && !rq_pool_is_stopping(pool);
+    if (taken) {
+        rq_list_add_tail(&pool->jobs, &job->node);
+        wake_locked(pool, 1); /* an administrator waits, whatever else there is to do */
+    }
+    rq_pool_unlock_and_wake(pool);
+    return taken;
+}
+
 void rq_pool_withdraw(struct rq_pool *pool, struct rq_pulled *pulled)
 {
     rq_mutex_lock(&pool->lock);
@@ -288,6 +300,7 @@ rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *opti
     rq_list_init(&pool->ready);
     rq_list_init(&pool->again);
     rq_list_init(&pool->turns);
+    rq_list_init(&pool->jobs);
     rq_list_init(&pool->batches);
     rq_mutex_init(&pool->lock);
     rq_cond_init(&pool->work);
@@ -354,7 +367,16 @@ void rq_pool_stop(struct rq_pool *pool)
     rq_pool_update_fd_locked(pool);
     rq_cond_broadcast(&pool->work);
     rq_cond_broadcast(&pool->change);
+    struct rq_list jobs;
+    rq_list_init(&jobs);
+    for (struct rq_list *node = rq_list_pop(&pool->jobs); node; node = rq_list_pop(&pool->jobs)) {
+        rq_list_add_tail(&jobs, node);
+    }
     rq_mutex_unlock(&pool->lock);
+    for (struct rq_list *node = rq_list_pop(&jobs); node; node = rq_list_pop(&jobs)) {
+        struct rq_pool_job *job = RQ_CONTAINER_OF(node, struct rq_pool_job, node);
+        job->turn(job, false);
+    }
     if (quiet) {
         pool->options.ops->quiet(pool);
     }

@@ -36,6 +36,12 @@ struct rq_turn {
 
 #define RQ_TURN_OVER (-1) /* nothing to do, or nothing allowed, until it is submitted again */
 
+/* Something else that a worker does once, before messages. run is false when the pool ended first. */
+struct rq_pool_job {
+    struct rq_list node;
+    void (*turn)(struct rq_pool_job *job, bool run);
+};
+
 /* The consumer's side; on worker threads and in finish, with no lock held. */
 struct rq_pool_ops {
     /* Messages from … to-1 of a pull were consumed. */
@@ -107,6 +113,7 @@ struct rq_pool {
     /* guarded by lock */
     struct rq_list ready;   /* rq_run.node; each holds a reference of its pull */
     struct rq_list again;   /* struct rq_again: single messages offered once more */
+    struct rq_list jobs;    /* struct rq_pool_job */
     struct rq_list turns;   /* rq_turn.node: ordered queues that have something */
     struct rq_list batches; /* rq_batch_node: taken and neither finished nor destroyed */
     int32_t started;        /* workers with a thread */
@@ -134,6 +141,9 @@ rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, 
 
 /* Takes a run back: no further message of it is handed out. */
 void rq_pool_withdraw(struct rq_pool *pool, struct rq_pulled *pulled);
+
+/* false: the pool stops, or has no listener. */
+bool rq_pool_submit_job(struct rq_pool *pool, struct rq_pool_job *job);
 
 /* Ordered: the queue may have something. Takes over the caller's reference of the turn's owner
  * when it returns true. *first: there was no work before. */

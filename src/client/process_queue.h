@@ -122,6 +122,18 @@ void rq_process_queue_put_all_back(struct rq_process_queue *queue);
 bool rq_process_queue_taken(struct rq_process_queue *queue, struct rq_pulled **pulled,
                             uint32_t *from, uint32_t *to);
 
+/* For people; the taken ones are those of an ordered queue that are in hands or not committed. */
+struct rq_process_info {
+    int64_t count;
+    int64_t bytes;
+    int64_t min_offset; /* 0 when there is none */
+    int64_t max_offset;
+    int64_t taken_count;
+    int64_t taken_min;
+    int64_t taken_max;
+};
+void rq_process_queue_info(struct rq_process_queue *queue, struct rq_process_info *out);
+
 /* Messages from … to-1 of a pull are done. Any thread. */
 void rq_process_queue_done(struct rq_process_queue *queue, struct rq_pulled *pulled, uint32_t from,
                            uint32_t to, struct rq_process_done *out);

@@ -92,3 +92,35 @@ bool rq_process_queue_taken(struct rq_process_queue *queue, struct rq_pulled **p
     rq_mutex_unlock(&queue->lock);
     return found;
 }
+
+/* ---- for people ---- */
+
+static void note_taken_locked(struct rq_pulled *pulled, struct rq_process_info *out)
+    RQ_REQUIRES(lock)
+{
+    uint32_t at = cursor_of(pulled);
+    at = at < pulled->count ? at : pulled->count;
+    if (at > pulled->low) {
+        out->taken_min = out->taken_count > 0 ? out->taken_min
+                                              : pulled->views[pulled->low]->queue_offset;
+        out->taken_max = pulled->views[at - 1]->queue_offset;
+        out->taken_count += at - pulled->low;
+    }
+}
+
+void rq_process_queue_info(struct rq_process_queue *queue, struct rq_process_info *out)
+{
+    *out = (struct rq_process_info){0};
+    rq_mutex_lock(&queue->lock);
+    out->count = queue->count;
+    out->bytes = queue->bytes;
+    for (struct rq_list *node = queue->pulled.next; node != &queue->pulled; node = node->next) {
+        struct rq_pulled *pulled = RQ_CONTAINER_OF(node, struct rq_pulled, node);
+        if (node == queue->pulled.next) {
+            out->min_offset = pulled->views[pulled->low]->queue_offset;
+        }
+        out->max_offset = pulled->views[pulled->count - 1]->queue_offset;
+        note_taken_locked(pulled, out);
+    }
+    rq_mutex_unlock(&queue->lock);
+}

@@ -62,6 +62,7 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     rq_process_queue_init(&owned->process, &limits);
     owned->process.release = release_process;
     owned->floor = -1;
+    owned->reset_to = -1;
     rq_order_init(owned);
     rq_list_add_tail(&topic->queues, &owned->node);
     topic->queue_count++;
@@ -125,6 +126,7 @@ void rq_owned_drop(struct rq_owned *owned, bool commit)
         rq_offset_commit_last(owned, RQ_ASK_TIMEOUT_MS);
     }
     rq_order_drop(owned);
+    rq_stats_keep(owned);
     struct rq_list dropped;
     rq_list_init(&dropped);
     rq_process_queue_drop(&owned->process, &dropped);
@@ -419,6 +421,9 @@ static void take_messages(struct rq_owned *owned, struct rq_in *answer,
         return;
     }
     bool stuck = next <= owned->next_offset;
+    owned->pulls++;
+    owned->pulled += pulled ? pulled->count : 0;
+    owned->pull_ms += rq_loop_now(owned->consumer->loop) - owned->asked_ms;
     owned->next_offset = stuck ? owned->next_offset : next;
     owned->delay_ms = stuck ? owned->delay_ms : RQ_RETRY_FIRST_MS;
     if (pulled) {
@@ -558,6 +563,8 @@ void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to)
 {
     struct rq_owned *owned = rq_owned_of(pulled->queue);
     struct rq_process_done done;
+    atomic_fetch_add_explicit(&owned->ok, (int64_t)to - from, memory_order_relaxed);
+    atomic_store_explicit(&owned->consumed_ms, rq_mono_ms(), memory_order_relaxed);
     rq_process_queue_done(&owned->process, pulled, from, to, &done);
     if (done.has_room &&
         !atomic_exchange_explicit(&owned->resume_posted, true, memory_order_acq_rel)) {

@@ -39,20 +39,45 @@ static int64_t lock_life(const struct rmq_consumer *consumer)
 
 /* ---- what an answer means for a queue ---- */
 
-static void begin_anew(struct rq_owned *owned)
+static void hand_lock_on(const struct rq_owned *owned, struct rq_owned *fresh)
 {
+    fresh->locked = owned->locked;
+    fresh->had_lock = owned->had_lock;
+    fresh->locked_until_ms = owned->locked_until_ms;
+    if (owned->locked) {
+        atomic_store(&fresh->open_until_ms, fresh->locked_until_ms);
+    }
+}
+
+/* A commit under way is followed by the new offset; a later one could overtake it. */
+static void commit_reset(struct rq_owned *owned, struct rq_owned *fresh, int64_t offset)
+{
+    if (owned->committing) {
+        owned->last_offset = offset;
+    } else {
+        rq_offset_commit(fresh, offset, RQ_ASK_TIMEOUT_MS);
+    }
+}
+
+void rq_owned_begin_anew(struct rq_owned *owned)
+{
+    int64_t reset_to = owned->reset_to;
     struct rq_owned *fresh = rq_owned_create(owned->topic, &owned->name);
     if (!fresh) {
         owned->locked = false; /* the next round tries again */
         return;
     }
-    fresh->locked = true;
-    fresh->had_lock = true;
-    fresh->locked_until_ms = owned->locked_until_ms;
-    fresh->floor = rq_process_queue_commit_offset(&owned->process);
-    atomic_store(&fresh->open_until_ms, fresh->locked_until_ms);
-    rq_owned_drop(owned, false);
-    rq_offset_locate(fresh);
+    hand_lock_on(owned, fresh);
+    fresh->paused = owned->paused;
+    if (reset_to < 0) {
+        fresh->floor = rq_process_queue_commit_offset(&owned->process);
+        rq_owned_drop(owned, false);
+        rq_offset_locate(fresh);
+    } else {
+        commit_reset(owned, fresh, reset_to);
+        rq_owned_drop(owned, false);
+        rq_owned_start(fresh, reset_to, false);
+    }
 }
 
 static void open(struct rq_owned *owned)
@@ -90,7 +115,7 @@ static void grant(struct rq_owned *owned, int64_t asked_ms)
     if (!owned->anew) {
         open(owned);
     } else if (rq_order_hands_are_empty(owned)) {
-        begin_anew(owned);
+        rq_owned_begin_anew(owned);
     }
 }
 
@@ -279,8 +304,8 @@ void rq_order_hands_empty(struct rq_owned *owned)
     }
     if (owned->leaving) {
         rq_owned_drop(owned, true);
-    } else if (owned->anew && owned->locked) {
-        begin_anew(owned);
+    } else if (owned->anew && (owned->locked || !rq_consumer_locks(owned->consumer))) {
+        rq_owned_begin_anew(owned);
     } else {
         atomic_store(&owned->wants_hands, false);
     }

@@ -45,6 +45,8 @@ rmq_status rq_subscribed_create(struct rmq_consumer *consumer, struct rq_subscri
     topic->is_retry = is_retry;
     topic->watch.changed = on_route;
     topic->delay_ms = RQ_RETRY_FIRST_MS;
+    topic->samples[0].at_ms = rq_loop_now(consumer->loop);
+    topic->sample_next = 1;
     rq_timer_init(&topic->retry, on_retry);
     rq_list_init(&topic->queues);
     rq_list_add_tail(&consumer->topics, &topic->node);

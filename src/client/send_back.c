@@ -152,6 +152,7 @@ static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level, boo
     if (!rq_process_queue_begin_back(queue, pulled->views[index])) {
         return;
     }
+    atomic_fetch_add_explicit(&rq_owned_of(queue)->failed, 1, memory_order_relaxed);
     struct rq_back *back = rq_calloc(1, sizeof *back);
     if (!back) {
         /* The message stays; the search for expired messages comes back to it. */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* What an administrator may ask a running consumer for, through its broker. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ask.h"
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define RESET_OFFSET     222
+#define RUNNING_INFO     307
+#define CONSUME_DIRECTLY 309
+
+static struct tl_seen seen;
+static char answer[1 << 18];
+
+static void send(const struct tl_cluster *cluster, int first, int count)
+{
+    rmq_producer *producer = tl_producer(cluster);
+    tl_send(cluster, producer, "m", first, count);
+    rmq_producer_destroy(producer);
+}
+
+static void must_say(const char *words)
+{
+    if (!strstr(answer, words)) {
+        tl_fail(__FILE__, __LINE__, "no %s in %.2000s", words, answer);
+    }
+}
+
+static int ask_of(const struct tl_cluster *cluster, rmq_consumer *consumer, int code,
+                  const char *more)
+{
+    char ext[512];
+    snprintf(ext, sizeof ext, "{\"consumerGroup\":\"%s\",\"clientId\":\"%s\"%s}", cluster->group,
+             rmq_consumer_client_id(consumer), more);
+    return tl_ask(rmq_broker_addr(cluster->broker), code, ext, answer, sizeof answer);
+}
+
+static void running_info_tells_options_queues_and_rates(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    char words[256];
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    rmq_consumer *consumer = tl_consumer(&cluster, "a || b", tl_seen_listener, &seen);
+    TL_EQUAL(ask_of(&cluster, consumer, RUNNING_INFO, ""), 0);
+    must_say("\"PROP_CONSUME_TYPE\":\"CONSUME_PASSIVELY\"");
+    must_say("\"PROP_CONSUMEORDERLY\":\"false\"");
+    must_say("\"PROP_CONSUMER_START_TIMESTAMP\":\"1");
+    must_say("\"PROP_THREADPOOL_CORE_SIZE\":\"4\"");
+    must_say("\"pullBatchSize\":\"32\"");
+    must_say("\"subString\":\"a || b\"");
+    must_say("\"consumeOKTPS\":");
+    snprintf(words, sizeof words, "\"queueId\":1,\"topic\":\"%s\"}:{\"cachedMsgCount\":0",
+             cluster.topic);
+    must_say(words);
+    TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
+    TL_EQUAL(ask_of(&cluster, consumer, RUNNING_INFO, ""), 1); /* nobody there */
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+static rmq_consume_result refuse(const rmq_message_view *const *messages, size_t count,
+                                 rmq_consume_context *context, void *user)
+{
+    return RMQ_RECONSUME_LATER;
+}
+
+static void a_message_is_consumed_directly(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    rmq_send_result *result = NULL;
+    char more[256];
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(rmq_message_create(cluster.topic, &message, &err));
+    TL_OK(rmq_message_set_property(message, "n", "5"));
+    TL_OK(rmq_message_copy_body(message, "five", 4));
+    TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+    snprintf(more, sizeof more, ",\"msgId\":\"%s\"", rmq_send_result_offset_msg_id(result));
+
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, 1, 5000);
+    TL_EQUAL(ask_of(&cluster, consumer, CONSUME_DIRECTLY, more), 0);
+    must_say("\"consumeResult\":\"CR_SUCCESS\"");
+    TL_EQUAL(atomic_load(&seen.times[5]), 2);
+    rmq_consumer_destroy(consumer);
+
+    consumer = tl_consumer(&cluster, "*", refuse, NULL);
+    TL_EQUAL(ask_of(&cluster, consumer, CONSUME_DIRECTLY, more), 0);
+    must_say("\"consumeResult\":\"CR_LATER\"");
+    rmq_consumer_destroy(consumer);
+
+    consumer = tl_consumer(&cluster, "*", NULL, NULL);
+    TL_EQUAL(ask_of(&cluster, consumer, CONSUME_DIRECTLY, more), 1); /* it has no listener */
+    rmq_consumer_destroy(consumer);
+    rmq_send_result_destroy(result);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static bool is_doubled(void *arg)
+{
+    return atomic_load(&seen.total) >= *(int *)arg;
+}
+
+static void an_administrator_takes_a_running_group_back(void)
+{
+    struct tl_cluster cluster;
+    char ext[512];
+    int twice = 200;
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster.group;
+    options.namesrv_addr = cluster.namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.broker_suspend_max_time_ms = 200;
+    options.persist_consumer_offset_interval_ms = 100;
+    options.listener = tl_seen_listener;
+    options.listener_user = &seen;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    send(&cluster, 0, 100);
+    tl_seen_wait(&seen, 100, 5000);
+    snprintf(ext, sizeof ext,
+             "{\"group\":\"%s\",\"topic\":\"%s\",\"timestamp\":\"0\",\"isForce\":\"true\"}",
+             cluster.group, cluster.topic);
+    TL_EQUAL(tl_ask(rmq_broker_addr(cluster.broker), RESET_OFFSET, ext, answer, sizeof answer), 0);
+    TL_CHECK(tl_wait(is_doubled, &twice, 10000));
+    TL_EQUAL(atomic_load(&seen.different), 100);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(running_info_tells_options_queues_and_rates),
+        TL_CASE(a_message_is_consumed_directly),
+        TL_CASE(an_administrator_takes_a_running_group_back),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}
