@@ -296,9 +296,9 @@ bool rq_consumer_request(struct rq_member *member, struct rq_peer *peer,
 void rq_consume_directly(struct rmq_consumer *consumer, struct rq_peer *peer,
                          const struct rq_header *header, struct rq_in *frame);
 void rq_running_info_write(struct rmq_consumer *consumer, struct rq_buf *out);
-void rq_stats_rates(struct rq_subscribed *topic, struct rq_rates *out);
-void rq_stats_sample(struct rmq_consumer *consumer); /* at any interval below ten seconds */
-void rq_stats_keep(struct rq_owned *owned);          /* the queue is about to go */
+void rq_consumer_stats_rates(struct rq_subscribed *topic, struct rq_rates *out);
+void rq_consumer_stats_sample(struct rmq_consumer *consumer); /* at any interval below ten seconds */
+void rq_consumer_stats_keep(struct rq_owned *owned);          /* the queue is about to go */
 
 /* ---- subscribe.c ---- */
 

@@ -19,7 +19,7 @@ static void add_queue(struct rq_counts *counts, struct rq_owned *owned)
     counts->pull_ms += owned->pull_ms;
 }
 
-void rq_stats_keep(struct rq_owned *owned)
+void rq_consumer_stats_keep(struct rq_owned *owned)
 {
     add_queue(&owned->topic->counts, owned);
 }
@@ -34,7 +34,7 @@ static struct rq_counts sum(struct rq_subscribed *topic)
     return counts;
 }
 
-void rq_stats_rates(struct rq_subscribed *topic, struct rq_rates *out)
+void rq_consumer_stats_rates(struct rq_subscribed *topic, struct rq_rates *out)
 {
     struct rq_counts now = sum(topic);
     const struct rq_counts *old = &topic->samples[topic->sample_next % RQ_SAMPLES];
@@ -56,7 +56,7 @@ void rq_stats_rates(struct rq_subscribed *topic, struct rq_rates *out)
                              .failed = now.failed};
 }
 
-void rq_stats_sample(struct rmq_consumer *consumer)
+void rq_consumer_stats_sample(struct rmq_consumer *consumer)
 {
     int64_t now_ms = rq_loop_now(consumer->loop);
     if (now_ms < consumer->sampled_ms + SAMPLE_MS) {

@@ -126,7 +126,7 @@ void rq_owned_drop(struct rq_owned *owned, bool commit)
         rq_offset_commit_last(owned, RQ_ASK_TIMEOUT_MS);
     }
     rq_order_drop(owned);
-    rq_stats_keep(owned);
+    rq_consumer_stats_keep(owned);
     struct rq_list dropped;
     rq_list_init(&dropped);
     rq_process_queue_drop(&owned->process, &dropped);

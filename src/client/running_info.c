@@ -154,7 +154,7 @@ static void write_statuses(struct rmq_consumer *consumer, struct rq_buf *out)
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         struct rq_rates rates;
         bool inner = true;
-        rq_stats_rates(topic, &rates);
+        rq_consumer_stats_rates(topic, &rates);
         rq_json_add_member(out, &first, topic->topic);
         rq_buf_add_char(out, '{');
         add_i64(out, &inner, "consumeFailedMsgs", rates.failed);
