@@ -3,10 +3,13 @@
 /* Servers, producers and consumers of end-to-end tests. See cluster.h. */
 #include "lib/cluster.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,8 +47,10 @@ void tl_cluster_start_with(struct tl_cluster *cluster, int queues, const char *c
     const char *elsewhere = getenv("RMQ_NAMESRV");
     rmq_error *err = NULL;
     memset(cluster, 0, sizeof *cluster);
-    snprintf(cluster->topic, sizeof cluster->topic, "T-%lld-%d", (long long)time(NULL), (int)getpid());
-    snprintf(cluster->group, sizeof cluster->group, "G-%lld-%d", (long long)time(NULL), (int)getpid());
+    snprintf(cluster->topic, sizeof cluster->topic, "T-%lld-%d", (long long)time(NULL),
+             (int)getpid());
+    snprintf(cluster->group, sizeof cluster->group, "G-%lld-%d", (long long)time(NULL),
+             (int)getpid());
     if (elsewhere != NULL && elsewhere[0] != '\0') {
         snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", elsewhere);
         create_elsewhere(cluster, queues);
@@ -53,7 +58,40 @@ void tl_cluster_start_with(struct tl_cluster *cluster, int queues, const char *c
     }
     start_own(cluster, options);
     TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, queues, &err));
-    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", rmq_broker_namesrv_addr(cluster->broker));
+    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s",
+             rmq_broker_namesrv_addr(cluster->broker));
+}
+
+static void serve(int out, int queues)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, queues);
+    cluster.pid = getpid();
+    if (write(out, &cluster, sizeof cluster) == sizeof cluster) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+    }
+    _exit(1);
+}
+
+void tl_cluster_start_apart(struct tl_cluster *cluster, int queues)
+{
+    int fds[2];
+    const char *elsewhere = getenv("RMQ_NAMESRV");
+    if (elsewhere != NULL && elsewhere[0] != '\0') {
+        tl_cluster_start(cluster, queues);
+        return;
+    }
+    TL_EQUAL(pipe(fds), 0);
+    pid_t child = fork();
+    TL_CHECK(child >= 0);
+    if (child == 0) {
+        serve(fds[1], queues);
+    }
+    close(fds[1]);
+    TL_EQUAL(read(fds[0], cluster, sizeof *cluster), sizeof *cluster);
+    close(fds[0]);
+    cluster->broker = NULL;
 }
 
 void tl_cluster_needs_own(const struct tl_cluster *cluster)
@@ -67,6 +105,11 @@ void tl_cluster_stop(struct tl_cluster *cluster)
 {
     rmq_broker_stop(cluster->broker);
     cluster->broker = NULL;
+    if (cluster->pid != 0) {
+        kill(cluster->pid, SIGKILL);
+        waitpid(cluster->pid, NULL, 0);
+        cluster->pid = 0;
+    }
 }
 
 rmq_producer *tl_producer(const struct tl_cluster *cluster)
@@ -81,7 +124,8 @@ rmq_producer *tl_producer(const struct tl_cluster *cluster)
     return producer;
 }
 
-void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix, int first, int count)
+void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix,
+             int first, int count)
 {
     for (int i = first; i < first + count; i++) {
         rmq_message *message = NULL;
@@ -100,8 +144,8 @@ void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const cha
     }
 }
 
-rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression, rmq_listener_fn listener,
-                          void *user)
+rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression,
+                          rmq_listener_fn listener, void *user)
 {
     rmq_consumer_options options;
     rmq_consumer *consumer = NULL;
@@ -156,7 +200,7 @@ void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms)
 {
     struct seen_goal goal = {seen, different};
     if (!tl_wait(goal_reached, &goal, timeout_ms)) {
-        tl_fail(__FILE__, __LINE__, "%d of %d messages after %lld ms", atomic_load(&seen->different), different,
-                (long long)timeout_ms);
+        tl_fail(__FILE__, __LINE__, "%d of %d messages after %lld ms",
+                atomic_load(&seen->different), different, (long long)timeout_ms);
     }
 }

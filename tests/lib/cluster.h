@@ -9,12 +9,14 @@
 #define RQ_TESTS_LIB_CLUSTER_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <rmq/broker.h>
 #include <rmq/rmq.h>
 
 struct tl_cluster {
-    rmq_broker *broker; /* NULL when it is not ours */
+    rmq_broker *broker; /* NULL when it is not in this process */
+    pid_t pid;          /* of one started apart, else 0 */
     char namesrv[128];
     char topic[64];
     char group[64];
@@ -25,6 +27,10 @@ void tl_cluster_start(struct tl_cluster *cluster, int queues);
 
 /* The same with options of the broker: key, value, …, NULL. One elsewhere must have been told. */
 void tl_cluster_start_with(struct tl_cluster *cluster, int queues, const char *const *options);
+
+/* The same in a process of its own, so that memory and descriptors are the client's alone; before this process has a thread. tl_cluster_stop ends
+ * it. With RMQ_NAMESRV as tl_cluster_start. */
+void tl_cluster_start_apart(struct tl_cluster *cluster, int queues);
 
 /* Skips the case when the broker is not in this process. */
 void tl_cluster_needs_own(const struct tl_cluster *cluster);

@@ -2,10 +2,9 @@
 /* Copyright The librmq Authors */
 /*
  * A backlog of 1 GB on 16 queues, a cache of 16 MiB and a handler of 10 ms on 4 threads: memory stays under 64 MB, waiting costs no CPU, and without
- * the sleep the consumer is fast again. The broker lives in a process of its own, so that memory is the consumer's alone.
+ * the sleep the consumer is fast again.
  */
 #include <stdatomic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,17 +61,6 @@ static void fill(const struct tl_cluster *cluster)
     rmq_producer_destroy(producer);
 }
 
-/* The broker's process: tells where it is and what its topic is, and stays until it is killed. */
-static void serve(int out)
-{
-    struct tl_cluster cluster;
-    tl_cluster_start(&cluster, QUEUES);
-    fill(&cluster);
-    TL_EQUAL(write(out, &cluster, sizeof cluster), sizeof cluster);
-    pause();
-    _exit(0);
-}
-
 static bool all_received(void *arg)
 {
     (void)arg;
@@ -81,16 +69,16 @@ static bool all_received(void *arg)
 
 static void a_slow_consumer_of_a_large_backlog_stays_small(void)
 {
-    int fds[2];
     struct tl_cluster cluster;
-    TL_EQUAL(pipe(fds), 0);
-    pid_t child = fork();
+    tl_cluster_start_apart(&cluster, QUEUES);
+    pid_t child = fork(); /* a producer's memory is not the consumer's */
     if (child == 0) {
-        serve(fds[1]);
+        fill(&cluster);
+        _exit(0);
     }
-    close(fds[1]);
-    TL_EQUAL(read(fds[0], &cluster, sizeof cluster), sizeof cluster);
-    cluster.broker = NULL;
+    int status = 1;
+    TL_EQUAL(waitpid(child, &status, 0), child);
+    TL_EQUAL(status, 0);
     rmq_consumer_options options;
     rmq_consumer *consumer = NULL;
     rmq_error *err = NULL;
@@ -119,8 +107,7 @@ static void a_slow_consumer_of_a_large_backlog_stays_small(void)
     TL_CHECK(tl_usage_of(0).peak_rss_kb < 64 << 10);
     TL_CHECK(cpu_percent < 10);
     rmq_consumer_destroy(consumer);
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
+    tl_cluster_stop(&cluster);
 }
 
 int main(int argc, char **argv)
