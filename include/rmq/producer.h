@@ -73,6 +73,9 @@ typedef struct rmq_producer_options {
     bool enable_msg_trace;               /* "enableMsgTrace", false: each answered send leaves a record in the trace topic */
     const char *customized_trace_topic;  /* "customizedTraceTopic", default RMQ_SYS_TRACE_TOPIC */
     int32_t trace_msg_batch_num;         /* "traceMsgBatchNum", 10: records of one trace message */
+    bool auto_batch;                     /* "autoBatch", false: asynchronous sends of small messages travel together */
+    int64_t batch_max_delay_ms;          /* "batchMaxDelayMs", 10: how long the first of them waits for others */
+    int32_t batch_max_bytes;             /* "batchMaxBytes", 32768: a batch of this size leaves at once */
     int64_t statistics_interval_ms;      /* "statisticsInterval", 0 = off: RMQ_EVENT_STATISTICS in events so often */
 } rmq_producer_options;
 
@@ -199,6 +202,13 @@ RMQ_API rmq_status rmq_producer_send_batch(rmq_producer *producer,
                                            const rmq_message *const *messages, size_t count,
                                            int64_t timeout_ms, rmq_send_result **result,
                                            rmq_error **err);
+
+/* Sends any number of messages of one topic, in their order, as batches of at most maxMessageSize each, one after the other; a message that is as large
+ * as the limit goes alone, and is refused when it is larger. timeout_ms is the deadline of each batch. Stops at the first that fails; *stored
+ * (may be NULL) tells how many messages from the first on were stored. Errors as rmq_producer_send_batch. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_all(rmq_producer *producer,
+                                         const rmq_message *const *messages, size_t count,
+                                         int64_t timeout_ms, size_t *stored, rmq_error **err);
 
 /* Sends without waiting; done is called exactly once on the callback thread when RMQ_OK was returned, and never otherwise. The message may
  * be destroyed at once (a borrowed body must live until done). Errors: RMQ_ERR_BUSY when the window is full, and the

@@ -77,6 +77,14 @@ static const struct rq_option producer_options[] = {
      "Topic of the message trace; without it RMQ_SYS_TRACE_TOPIC."},
     NUMBER32("traceMsgBatchNum", PRODUCER(trace_msg_batch_num), "10", 1, 20,
              "Records of one trace message."),
+    BOOLEAN("autoBatch", PRODUCER(auto_batch), "false",
+            "Whether asynchronous sends of small messages of a topic, without delay, group or "
+            "chosen queue, travel "
+            "together as batches."),
+    NUMBER64("batchMaxDelayMs", PRODUCER(batch_max_delay_ms), "10", 1, 30000,
+             "ms for which the first message of an automatic batch waits for others."),
+    NUMBER32("batchMaxBytes", PRODUCER(batch_max_bytes), "32768", 1024, 2097152,
+             "Bytes at which an automatic batch leaves; a message of this size does not wait."),
     NUMBER64("statisticsInterval", PRODUCER(statistics_interval_ms), "0", 0, 86400000,
              "Interval in ms of RMQ_EVENT_STATISTICS in the producer's event queue; 0: none."),
 };

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/accumulate.h"
 #include "client/fork_mark.h"
 #include "client/hooks.h"
 #include "client/options.h"
@@ -28,6 +29,7 @@ static void free_producer(struct rmq_producer *producer)
 {
     rq_checks_release(producer->checks);
     rq_table_free(&rq_producer_table, &producer->options);
+    rq_accumulator_free(producer->accumulator);
     rq_hooks_free(atomic_load_explicit(&producer->hooks, memory_order_acquire));
     rq_cond_destroy(&producer->ended);
     rq_mutex_destroy(&producer->lock);
@@ -72,7 +74,10 @@ static rmq_status make_producer(const rmq_producer_options *options, struct rmq_
     producer->mark = rq_fork_mark();
     producer->pool = rq_send_pool_create(&producer->options);
     producer->checks = rq_checks_create(producer);
-    if (!producer->pool || !producer->checks) {
+    producer->accumulator = producer->options.auto_batch ? rq_accumulator_create(producer) : NULL;
+    bool complete = producer->pool && producer->checks &&
+                    (producer->accumulator || !producer->options.auto_batch);
+    if (!complete) {
         if (producer->pool) {
             rq_send_pool_release(producer->pool);
         }

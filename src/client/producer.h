@@ -17,9 +17,10 @@
 #include "client/instance.h"
 #include "client/options.h"
 
-struct rq_send_pool; /* client/send.h */
-struct rq_trace;     /* client/trace.h */
-struct rq_hooks;     /* client/hooks.h */
+struct rq_send_pool;   /* client/send.h */
+struct rq_trace;       /* client/trace.h */
+struct rq_hooks;       /* client/hooks.h */
+struct rq_accumulator; /* client/accumulate.h */
 
 struct rmq_producer {
     /* immutable after create */
@@ -33,8 +34,9 @@ struct rmq_producer {
     /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the first time. */
     _Atomic(struct rq_trace *) trace;
     _Atomic(struct rq_hooks *)
-        hooks;                   /* atomic: release when added, acquire by senders; NULL = none */
-    struct rq_timer stats_timer; /* owned by the loop */
+        hooks; /* atomic: release when added, acquire by senders; NULL = none */
+    struct rq_accumulator *accumulator; /* NULL without autoBatch */
+    struct rq_timer stats_timer;        /* owned by the loop */
     struct rq_member member;
     bool is_member;
     struct rq_checks *checks; /* client/transaction.h */

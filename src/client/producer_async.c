@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "client/accumulate.h"
 #include "client/hooks.h"
 #include "client/producer_queue.h"
 #include "client/send.h"
@@ -65,6 +66,15 @@ static void load(struct rq_send_op *op, struct rmq_producer *producer, const str
     op->started_ms = op->waited || op->fixed_queue ? rq_mono_ms() : cargo->started_ms;
 }
 
+/* A send with a deadline of its own goes at once, too: a batch has one for all. */
+static bool waits_for_others(const struct rmq_producer *producer, const struct cargo *cargo,
+                             const struct rq_send_order *order)
+{
+    return producer->accumulator && order->mode != RQ_SEND_INNER && !cargo->batch &&
+           cargo->target.timeout_ms == 0 && !cargo->queue.broker &&
+           rq_accumulator_takes(producer->accumulator, cargo->messages[0]);
+}
+
 /* Takes over the cargo's route. */
 static rmq_status start_async(struct rmq_producer *producer, const struct cargo *cargo,
                               const struct rq_send_order *order, rmq_error **err)
@@ -76,6 +86,10 @@ static rmq_status start_async(struct rmq_producer *producer, const struct cargo 
         return st;
     }
     load(op, producer, cargo, producer->options.retry_times_when_send_async_failed);
+    if (waits_for_others(producer, cargo, order)) {
+        st = rq_accumulator_add(producer->accumulator, op, cargo->messages[0], err);
+        return st == RMQ_OK ? st : not_accepted(op, st, err);
+    }
     st = prepare(op, cargo, err);
     if (st != RMQ_OK) {
         return not_accepted(op, st, err);

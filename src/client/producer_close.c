@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "client/accumulate.h"
 #include "client/fork_mark.h"
 #include "client/send.h"
 #include "client/trace.h"
@@ -91,6 +92,7 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
 {
     int64_t deadline = rq_mono_ms() + timeout_ms;
     atomic_store_explicit(&producer->closed, true, memory_order_seq_cst);
+    rq_accumulator_flush(producer->accumulator);
     rq_send_pool_close(producer->pool);
     size_t cut = 0;
     if (!rq_send_pool_drain(producer->pool, deadline)) {
@@ -98,6 +100,7 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
         /* A step of a machine that had begun before ends on the loop before this returns; a later one sees the cut. */
         (void)rq_instance_run(producer->instance, nothing, NULL);
     }
+    rq_accumulator_close(producer->accumulator);
     int64_t left = deadline - rq_mono_ms();
     rq_trace_close(atomic_load_explicit(&producer->trace, memory_order_acquire),
                    left > TRACE_MS ? left : TRACE_MS);

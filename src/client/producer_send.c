@@ -255,3 +255,22 @@ rmq_status rmq_producer_send_batch(rmq_producer *producer, const rmq_message *co
         .messages = messages, .count = count, .batch = true, .target = {.timeout_ms = timeout_ms}};
     return send_blocking(producer, &request, result, err);
 }
+
+rmq_status rmq_producer_send_all(rmq_producer *producer, const rmq_message *const *messages,
+                                 size_t count, int64_t timeout_ms, size_t *stored, rmq_error **err)
+{
+    size_t done = 0;
+    rmq_status st = producer && messages
+                        ? RMQ_OK
+                        : rq_error_set(err, RMQ_ERR_INVALID, "producer and messages are required");
+    while (st == RMQ_OK && done < count) {
+        size_t n = rq_send_batch_fits(producer, messages + done, count - done);
+        st = n == 1 ? rmq_producer_send(producer, messages[done], timeout_ms, NULL, err)
+                    : rmq_producer_send_batch(producer, messages + done, n, timeout_ms, NULL, err);
+        done += st == RMQ_OK ? n : 0;
+    }
+    if (stored) {
+        *stored = done;
+    }
+    return st;
+}

@@ -46,11 +46,12 @@ struct rq_send_op {
     struct rq_list node; /* guarded by the pool's lock: in its list of active or of free ones */
     struct rq_send_pool *pool;
     struct rmq_producer *producer; /* valid until RQ_SEND_DELIVERED is set */
-    atomic_uint state;  /* atomic: acq_rel: who sets a bit publishes what it wrote before */
-    bool in_window;     /* guarded by the pool's lock */
-    size_t window_size; /* bytes that it takes there */
-    bool waited;        /* for room in it */
-    uint32_t messages;
+    atomic_uint state;   /* atomic: acq_rel: who sets a bit publishes what it wrote before */
+    bool in_window;      /* guarded by the pool's lock */
+    size_t window_size;  /* bytes that it takes there */
+    bool waited;         /* for room in it */
+    uint32_t messages;   /* 0: a carrier of others, not counted */
+    struct rq_list mate; /* in the open batch that it waits in; accumulate.c */
 
     /* Written by the caller before the first attempt. */
     enum rq_send_mode mode;
@@ -107,7 +108,7 @@ struct rq_send_counts {
     uint64_t cut_off;      /* by shutdown */
     uint64_t oneway;       /* handed over */
     uint64_t retries;
-    uint64_t busy;         /* refused: the window was full */
+    uint64_t busy; /* refused: the window was full */
 };
 
 /* All sends of a producer: window, free objects, and what shutdown waits for. Counted: the producer, and each object that is not free. */
@@ -152,6 +153,7 @@ struct rq_send_order {
     bool wait;   /* for room in the window, until deadline_ms */
     size_t size; /* bytes of the body */
     size_t messages;
+    bool carrier; /* of sends that are counted themselves; also while the pool closes */
     int64_t deadline_ms;
     rmq_send_fn done;
     void *user;
@@ -198,6 +200,25 @@ rmq_status rq_send_check_batch(const struct rmq_producer *producer,
 rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rmq_error **err);
 rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages,
                                  size_t count, rmq_error **err);
+
+/* ---- send_batch.c: the same for several messages. Any thread ---- */
+
+#define RQ_SEND_PROPERTIES_MAX ((size_t)128 * 1024) /* of a buffer for one message's */
+#define RQ_SEND_BATCH_MAX      ((size_t)32 << 20)
+
+/* Appends one record to a batch and its id to ids, with commas between. id has RQ_UNIQUE_ID_MAX + 1 bytes; properties is a buffer to work in.
+ * Nothing is appended on an error but RMQ_ERR_NOMEM. */
+rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs, int64_t mono_ms,
+                            char *id, struct rq_buf *properties, struct rq_buf *out,
+                            struct rq_buf *ids, rmq_error **err);
+
+/* A batch whose records are there; takes body and ids over. envelope: a message with the topic and the wait flag of all. */
+rmq_status rq_send_prepare_carrier(struct rq_send_op *op, const rmq_message *envelope,
+                                   struct rq_buf *body, struct rq_buf *ids, rmq_error **err);
+
+/* How many messages from the first on fit into one batch; at least 1. */
+size_t rq_send_batch_fits(const struct rmq_producer *producer, const rmq_message *const *messages,
+                          size_t count);
 
 /* ---- send.c: the machine ---- */
 

@@ -191,7 +191,7 @@ static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool,
     op->hooked = order->hooked;
     op->more_pairs = rq_slice(NULL, 0);
     op->window_size = order->size;
-    op->messages = order->messages > 0 ? (uint32_t)order->messages : 1;
+    op->messages = order->carrier ? 0 : order->messages > 0 ? (uint32_t)order->messages : 1;
     op->deadline_ms = order->deadline_ms;
     op->batch = false;
     op->half = false;
@@ -213,6 +213,7 @@ static struct rq_send_op *make_op(void)
         rq_buf_init(&op->text, (size_t)16 << 20);
         rq_buf_init(&op->history, 4096);
         rq_list_init(&op->node);
+        rq_list_init(&op->mate);
         atomic_init(&op->state, 0);
     }
     return op;
@@ -228,7 +229,7 @@ rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_ord
     if (windowed) {
         st = enter_window_locked(pool, order->size, order->wait, order->deadline_ms, &waited, err);
     }
-    if (st == RMQ_OK && pool->closing) {
+    if (st == RMQ_OK && pool->closing && !order->carrier) {
         st = rq_error_set(err, RMQ_ERR_CLOSED, "the producer is shut down");
     }
     bool calls = order->mode == RQ_SEND_ASYNC || (order->mode == RQ_SEND_EVENT && order->hooked);
@@ -251,9 +252,11 @@ rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_ord
     rq_list_add_tail(&pool->active, &op->node);
     op->in_window = windowed;
     op->waited = waited;
-    pool->counts.sends++;
-    pool->counts.messages += op->messages;
-    pool->counts.bytes += order->size;
+    if (op->messages > 0) {
+        pool->counts.sends++;
+        pool->counts.messages += op->messages;
+        pool->counts.bytes += order->size;
+    }
     if (windowed) {
         pool->window++;
         pool->window_bytes += (int64_t)order->size;
@@ -276,10 +279,13 @@ static void count_locked(struct rq_send_op *op)
     struct rq_send_counts *counts = &op->pool->counts;
     unsigned state = atomic_load_explicit(&op->state, memory_order_acquire);
     if (state & RQ_SEND_CUT) {
-        counts->cut_off++;
+        counts->cut_off += op->messages > 0;
         return;
     }
     counts->retries += op->attempt > 1 ? (uint64_t)op->attempt - 1 : 0;
+    if (op->messages == 0) { /* its passengers are counted */
+        return;
+    }
     if (op->has_result) {
         counts->stored++;
     } else if (op->mode == RQ_SEND_ONEWAY && op->last_status == RMQ_OK) {

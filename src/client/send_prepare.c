@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * From message to operation: checks, unique id, properties in wire form, compression. On the sender's thread, once per send: what is made here is
- * the same in all attempts. Counterparts: Validators, DefaultMQProducerImpl.tryToCompressMessage, MessageBatch.
+ * the same in all attempts. Batches are in send_batch.c. Counterparts: Validators, DefaultMQProducerImpl.tryToCompressMessage.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/producer.h"
-#include "client/send.h"
+#include "client/send_priv.h"
 #include "client/unique_id.h"
 #include "wire/compress.h"
 #include "wire/message.h"
@@ -22,7 +22,7 @@ static const char *topic_of(const rmq_message *message)
     return message->text;
 }
 
-static rmq_status check_topic(const rmq_message *message, rmq_error **err)
+rmq_status rq_send_check_topic(const rmq_message *message, rmq_error **err)
 {
     if (rq_topic_is_forbidden(rq_slice_str(topic_of(message)))) {
         return rq_error_set(err, RMQ_ERR_INVALID,
@@ -38,7 +38,7 @@ rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message 
     if (!message) {
         return rq_error_set(err, RMQ_ERR_INVALID, "message is NULL");
     }
-    rmq_status st = check_topic(message, err);
+    rmq_status st = rq_send_check_topic(message, err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -54,62 +54,13 @@ rmq_status rq_send_check(const struct rmq_producer *producer, const rmq_message 
     return RMQ_OK;
 }
 
-static rmq_status check_batch_item(const rmq_message *first, const rmq_message *message,
-                                   size_t index, rmq_error **err)
-{
-    if (!message || !message->body || message->body->size == 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has no body", index);
-    }
-    if (strcmp(topic_of(first), topic_of(message)) != 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID,
-                            "message %zu of the batch is for topic %s, the first for %s", index,
-                            topic_of(message), topic_of(first));
-    }
-    if (first->wait_store_ok != message->wait_store_ok) {
-        return rq_error_set(err, RMQ_ERR_INVALID,
-                            "message %zu of the batch has another wait flag than the first", index);
-    }
-    if (message->delay_level > 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has delay level %d",
-                            index, (int)message->delay_level);
-    }
-    return RMQ_OK;
-}
-
-rmq_status rq_send_check_batch(const struct rmq_producer *producer,
-                               const rmq_message *const *messages, size_t count, size_t *bytes,
-                               rmq_error **err)
-{
-    if (!messages || count == 0 || !messages[0]) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "the batch has no messages");
-    }
-    rmq_status st = check_topic(messages[0], err);
-    if (st == RMQ_OK && rq_topic_is_retry(rq_slice_str(topic_of(messages[0])))) {
-        st = rq_error_set(err, RMQ_ERR_INVALID, "a batch cannot go to retry topic %s",
-                          topic_of(messages[0]));
-    }
-    size_t sum = 0;
-    for (size_t i = 0; i < count && st == RMQ_OK; i++) {
-        st = check_batch_item(messages[0], messages[i], i, err);
-        sum += st == RMQ_OK ? messages[i]->body->size : 0;
-    }
-    if (st == RMQ_OK && sum > (size_t)producer->options.max_message_size) {
-        st = rq_error_set(err, RMQ_ERR_TOO_LARGE,
-                          "bodies of the batch have %zu bytes, maxMessageSize is %d", sum,
-                          (int)producer->options.max_message_size);
-    }
-    *bytes = sum;
-    return st;
-}
-
 static bool is_retry_count(const char *name)
 {
     return strcmp(name, RQ_PROP_RECONSUME_TIME) == 0 ||
            strcmp(name, RQ_PROP_MAX_RECONSUME_TIMES) == 0;
 }
 
-/* Appends "name 0x01 value 0x02" for each pair of the message; the counts of a retry only when they do not travel in the header. */
-static void add_pairs(struct rq_buf *out, struct rq_slice pairs, bool counts_too)
+void rq_send_add_pairs(struct rq_buf *out, struct rq_slice pairs, bool counts_too)
 {
     const char *p = pairs.p;
     const char *end = p + pairs.n;
@@ -129,8 +80,8 @@ static void add_pairs(struct rq_buf *out, struct rq_slice pairs, bool counts_too
     }
 }
 
-static void add_own(struct rq_buf *out, const char *unique_id, size_t unique_n, bool wait,
-                    int32_t delay_level)
+void rq_send_add_own(struct rq_buf *out, const char *unique_id, size_t unique_n, bool wait,
+                     int32_t delay_level)
 {
     static const char wait_true[] = RQ_PROP_WAIT "\001true\002" RQ_PROP_UNIQ_KEY "\001";
     static const char wait_false[] = RQ_PROP_WAIT "\001false\002" RQ_PROP_UNIQ_KEY "\001";
@@ -145,7 +96,7 @@ static void add_own(struct rq_buf *out, const char *unique_id, size_t unique_n, 
     }
 }
 
-static rmq_status check_properties(size_t size, const char *topic, rmq_error **err)
+rmq_status rq_send_check_properties(size_t size, const char *topic, rmq_error **err)
 {
     if (size > RQ_MSG_PROPERTIES_MAX) {
         return rq_error_set(err, RMQ_ERR_TOO_LARGE,
@@ -185,7 +136,7 @@ static void release_packed(void *data, void *user)
     rq_free(data);
 }
 
-static struct rq_body *wrap_buf(struct rq_buf *buf)
+struct rq_body *rq_send_wrap_buf(struct rq_buf *buf)
 {
     struct rq_body *body = rq_alloc(sizeof *body);
     size_t size = buf->len;
@@ -213,7 +164,7 @@ static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer
     rq_buf_init(&packed, 0);
     rmq_status st = rq_compress(type, producer->options.compress_level,
                                 rq_slice(plain->data, plain->size), &packed, err);
-    struct rq_body *body = st == RMQ_OK ? wrap_buf(&packed) : NULL;
+    struct rq_body *body = st == RMQ_OK ? rq_send_wrap_buf(&packed) : NULL;
     rq_buf_free(&packed);
     if (st != RMQ_OK || !body) {
         return st != RMQ_OK ? st : rq_error_set(err, RMQ_ERR_NOMEM, "compressed body");
@@ -224,7 +175,7 @@ static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer
     return RMQ_OK;
 }
 
-static void begin_text(struct rq_send_op *op, const rmq_message *message)
+void rq_send_begin_text(struct rq_send_op *op, const rmq_message *message)
 {
     rq_buf_clear(&op->text);
     op->topic_len = message->topic_len;
@@ -234,7 +185,7 @@ static void begin_text(struct rq_send_op *op, const rmq_message *message)
     op->flag = message->flag;
 }
 
-static rmq_status end_text(struct rq_send_op *op, rmq_error **err)
+rmq_status rq_send_end_text(struct rq_send_op *op, rmq_error **err)
 {
     rmq_status st = rq_buf_status(&op->text);
     if (st != RMQ_OK) {
@@ -242,7 +193,7 @@ static rmq_status end_text(struct rq_send_op *op, rmq_error **err)
                             op->text.data ? op->text.data : "");
     }
     op->properties_len = op->text.len - op->topic_len - 1;
-    return check_properties(op->properties_len, op->text.data, err);
+    return rq_send_check_properties(op->properties_len, op->text.data, err);
 }
 
 static void make_half(struct rq_send_op *op)
@@ -255,94 +206,20 @@ static void make_half(struct rq_send_op *op)
 
 rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rmq_error **err)
 {
-    begin_text(op, message);
+    rq_send_begin_text(op, message);
     take_retry_counts(op, message);
     size_t n = rq_unique_id(op->started_ms, op->unique_id);
-    add_pairs(&op->text, rq_message_pairs(message), !goes_to_retry(message));
-    add_pairs(&op->text, op->more_pairs, true);
-    add_own(&op->text, op->unique_id, n, message->wait_store_ok,
-            op->half ? 0 : message->delay_level);
+    rq_send_add_pairs(&op->text, rq_message_pairs(message), !goes_to_retry(message));
+    rq_send_add_pairs(&op->text, op->more_pairs, true);
+    rq_send_add_own(&op->text, op->unique_id, n, message->wait_store_ok,
+                    op->half ? 0 : message->delay_level);
     if (op->half) {
         make_half(op);
     }
-    rmq_status st = end_text(op, err);
+    rmq_status st = rq_send_end_text(op, err);
     if (st != RMQ_OK) {
         return st;
     }
     op->body = rq_body_retain(message->body);
     return compress_body(op, op->producer, err);
-}
-
-static rmq_status add_batch_item(const struct rq_send_op *op, struct rq_buf *out,
-                                 struct rq_buf *properties, struct rq_buf *ids,
-                                 const rmq_message *message, rmq_error **err)
-{
-    char id[RQ_UNIQUE_ID_MAX + 1];
-    size_t n = rq_unique_id(op->started_ms, id);
-    rq_buf_clear(properties);
-    add_pairs(properties, rq_message_pairs(message), true);
-    add_pairs(properties, op->more_pairs, true);
-    add_own(properties, id, n, message->wait_store_ok, 0);
-    if (ids->len > 0) {
-        rq_buf_add_char(ids, ',');
-    }
-    rq_buf_add(ids, id, n);
-    rmq_status st = check_properties(properties->len, topic_of(message), err);
-    if (st != RMQ_OK) {
-        return st;
-    }
-    struct rq_batch_item item = {.flag = message->flag,
-                                 .body = rq_slice(message->body->data, message->body->size),
-                                 .properties = rq_slice(properties->data, properties->len)};
-    st = rq_buf_status(properties) != RMQ_OK ? rq_buf_status(properties) : rq_batch_add(out, &item);
-    return st == RMQ_OK ? st : rq_error_set(err, st, "batch for topic %s", topic_of(message));
-}
-
-static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *messages,
-                               size_t count, struct rq_buf *out, struct rq_buf *ids,
-                               rmq_error **err)
-{
-    struct rq_buf properties;
-    rq_buf_init(&properties, 128 * 1024);
-    rmq_status st = RMQ_OK;
-    for (size_t i = 0; i < count && st == RMQ_OK; i++) {
-        st = add_batch_item(op, out, &properties, ids, messages[i], err);
-    }
-    rq_buf_free(&properties);
-    size_t limit = (size_t)op->producer->options.max_message_size;
-    if (st == RMQ_OK && out->len > limit) {
-        st = rq_error_set(err, RMQ_ERR_TOO_LARGE,
-                          "batch of %zu messages has %zu bytes, maxMessageSize is %zu", count,
-                          out->len, limit);
-    }
-    if (st == RMQ_OK) {
-        op->body = wrap_buf(out);
-        op->ids = rq_buf_detach(ids);
-        st = op->body && op->ids ? RMQ_OK
-                                 : rq_error_set(err, RMQ_ERR_NOMEM, "batch of %zu messages", count);
-    }
-    return st;
-}
-
-rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages,
-                                 size_t count, rmq_error **err)
-{
-    begin_text(op, messages[0]);
-    op->batch = true;
-    op->flag = 0;
-    op->reconsume_times = 0;
-    op->max_reconsume_times = -1;
-    size_t n = rq_unique_id(op->started_ms, op->unique_id);
-    add_own(&op->text, op->unique_id, n, messages[0]->wait_store_ok, 0);
-    rmq_status st = end_text(op, err);
-    if (st != RMQ_OK) {
-        return st;
-    }
-    struct rq_buf body, ids;
-    rq_buf_init(&body, (size_t)32 << 20);
-    rq_buf_init(&ids, (size_t)32 << 20);
-    st = encode_batch(op, messages, count, &body, &ids, err);
-    rq_buf_free(&body);
-    rq_buf_free(&ids);
-    return st;
 }

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * From messages to one operation: checks of a batch, one record for each message with an id of its own, the envelope, which is never compressed. On the
+ * sender's thread. Counterpart: MessageBatch.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "client/producer.h"
+#include "client/send_priv.h"
+#include "client/unique_id.h"
+#include "wire/message.h"
+#include "wire/names.h"
+
+#define ITEM_OWN 128 /* fixed part 22, WAIT 12, UNIQ_KEY up to 66, and some room */
+
+static const char *topic_of(const rmq_message *message)
+{
+    return message->text;
+}
+
+static rmq_status check_batch_item(const rmq_message *first, const rmq_message *message,
+                                   size_t index, rmq_error **err)
+{
+    if (!message || !message->body || message->body->size == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has no body", index);
+    }
+    if (strcmp(topic_of(first), topic_of(message)) != 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "message %zu of the batch is for topic %s, the first for %s", index,
+                            topic_of(message), topic_of(first));
+    }
+    if (first->wait_store_ok != message->wait_store_ok) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "message %zu of the batch has another wait flag than the first", index);
+    }
+    if (message->delay_level > 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has delay level %d",
+                            index, (int)message->delay_level);
+    }
+    return RMQ_OK;
+}
+
+rmq_status rq_send_check_batch(const struct rmq_producer *producer,
+                               const rmq_message *const *messages, size_t count, size_t *bytes,
+                               rmq_error **err)
+{
+    if (!messages || count == 0 || !messages[0]) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "the batch has no messages");
+    }
+    rmq_status st = rq_send_check_topic(messages[0], err);
+    if (st == RMQ_OK && rq_topic_is_retry(rq_slice_str(topic_of(messages[0])))) {
+        st = rq_error_set(err, RMQ_ERR_INVALID, "a batch cannot go to retry topic %s",
+                          topic_of(messages[0]));
+    }
+    size_t sum = 0;
+    for (size_t i = 0; i < count && st == RMQ_OK; i++) {
+        st = check_batch_item(messages[0], messages[i], i, err);
+        sum += st == RMQ_OK ? messages[i]->body->size : 0;
+    }
+    if (st == RMQ_OK && sum > (size_t)producer->options.max_message_size) {
+        st = rq_error_set(err, RMQ_ERR_TOO_LARGE,
+                          "bodies of the batch have %zu bytes, maxMessageSize is %d", sum,
+                          (int)producer->options.max_message_size);
+    }
+    *bytes = sum;
+    return st;
+}
+
+rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs, int64_t mono_ms,
+                            char *id, struct rq_buf *properties, struct rq_buf *out,
+                            struct rq_buf *ids, rmq_error **err)
+{
+    size_t n = rq_unique_id(mono_ms, id);
+    rq_buf_clear(properties);
+    rq_send_add_pairs(properties, rq_message_pairs(message), true);
+    rq_send_add_pairs(properties, more_pairs, true);
+    rq_send_add_own(properties, id, n, message->wait_store_ok, 0);
+    rmq_status st = rq_send_check_properties(properties->len, topic_of(message), err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_batch_item item = {.flag = message->flag,
+                                 .body = rq_slice(message->body->data, message->body->size),
+                                 .properties = rq_slice(properties->data, properties->len)};
+    st = rq_buf_status(properties) != RMQ_OK ? rq_buf_status(properties) : rq_batch_add(out, &item);
+    if (st == RMQ_OK && ids->len > 0) {
+        rq_buf_add_char(ids, ',');
+    }
+    if (st == RMQ_OK) {
+        rq_buf_add(ids, id, n);
+        st = rq_buf_status(ids);
+    }
+    return st == RMQ_OK ? st : rq_error_set(err, st, "batch for topic %s", topic_of(message));
+}
+
+static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *messages,
+                               size_t count, struct rq_buf *out, struct rq_buf *ids,
+                               rmq_error **err)
+{
+    struct rq_buf properties;
+    char id[RQ_UNIQUE_ID_MAX + 1];
+    rq_buf_init(&properties, RQ_SEND_PROPERTIES_MAX);
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; i < count && st == RMQ_OK; i++) {
+        st = rq_send_add_item(messages[i], op->more_pairs, op->started_ms, id, &properties, out,
+                              ids, err);
+    }
+    rq_buf_free(&properties);
+    size_t limit = (size_t)op->producer->options.max_message_size;
+    if (st == RMQ_OK && out->len > limit) {
+        st = rq_error_set(err, RMQ_ERR_TOO_LARGE,
+                          "batch of %zu messages has %zu bytes, maxMessageSize is %zu", count,
+                          out->len, limit);
+    }
+    if (st == RMQ_OK) {
+        op->body = rq_send_wrap_buf(out);
+        op->ids = rq_buf_detach(ids);
+        st = op->body && op->ids ? RMQ_OK
+                                 : rq_error_set(err, RMQ_ERR_NOMEM, "batch of %zu messages", count);
+    }
+    return st;
+}
+
+/* The envelope: what travels once for all. */
+static rmq_status prepare_envelope(struct rq_send_op *op, const rmq_message *first, rmq_error **err)
+{
+    rq_send_begin_text(op, first);
+    op->batch = true;
+    op->flag = 0;
+    op->reconsume_times = 0;
+    op->max_reconsume_times = -1;
+    size_t n = rq_unique_id(op->started_ms, op->unique_id);
+    rq_send_add_own(&op->text, op->unique_id, n, first->wait_store_ok, 0);
+    return rq_send_end_text(op, err);
+}
+
+rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const *messages,
+                                 size_t count, rmq_error **err)
+{
+    rmq_status st = prepare_envelope(op, messages[0], err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_buf body, ids;
+    rq_buf_init(&body, RQ_SEND_BATCH_MAX);
+    rq_buf_init(&ids, RQ_SEND_BATCH_MAX);
+    st = encode_batch(op, messages, count, &body, &ids, err);
+    rq_buf_free(&body);
+    rq_buf_free(&ids);
+    return st;
+}
+
+rmq_status rq_send_prepare_carrier(struct rq_send_op *op, const rmq_message *envelope,
+                                   struct rq_buf *body, struct rq_buf *ids, rmq_error **err)
+{
+    rmq_status st = prepare_envelope(op, envelope, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    op->body = rq_send_wrap_buf(body);
+    op->ids = rq_buf_detach(ids);
+    return op->body && op->ids ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "batch");
+}
+
+/* Bytes of an item, at most: what the message has, the item's frame, WAIT and UNIQ_KEY. */
+static size_t item_size(const rmq_message *message)
+{
+    return message->body->size + (message->text_len - message->topic_len) + ITEM_OWN;
+}
+
+size_t rq_send_batch_fits(const struct rmq_producer *producer, const rmq_message *const *messages,
+                          size_t count)
+{
+    size_t limit = (size_t)producer->options.max_message_size;
+    size_t sum = 0;
+    size_t n = 0;
+    while (n < count && messages[n] && messages[n]->body && sum + item_size(messages[n]) <= limit) {
+        sum += item_size(messages[n]);
+        n++;
+    }
+    return n > 0 ? n : 1;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Batches that the library makes by itself: of asynchronous sends that come close together, and of long lists. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
+#include "lib/proxy.h"
+#include "lib/usage.h"
+
+#define WAIT_MS    20000
+#define QUEUES     4
+#define SEND_V2    310
+#define SEND_BATCH 320
+
+/* The way to the broker, with a look at what goes along it. */
+struct way {
+    struct tl_cluster cluster;
+    struct tl_proxy *proxy;
+    struct tl_namesrv *ns;
+    rmq_producer *producer;
+};
+
+static void open_way(struct way *way, int64_t linger_ms, int32_t max_message_size)
+{
+    char brokers[256];
+    rmq_error *err = NULL;
+    rmq_producer_options options;
+    tl_cluster_start(&way->cluster, QUEUES);
+    tl_cluster_needs_own(&way->cluster);
+    way->proxy = tl_proxy_start(rmq_broker_addr(way->cluster.broker));
+    way->ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(way->proxy));
+    tl_namesrv_brokers(way->ns, way->cluster.topic, brokers, QUEUES);
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = way->cluster.group;
+    options.namesrv_addr = tl_namesrv_addr(way->ns);
+    options.auto_batch = linger_ms > 0;
+    options.batch_max_delay_ms = linger_ms > 0 ? linger_ms : 10;
+    options.max_message_size = max_message_size;
+    TL_OK(rmq_producer_create(&options, &way->producer, &err));
+}
+
+static void close_way(struct way *way)
+{
+    rmq_producer_destroy(way->producer);
+    tl_namesrv_stop(way->ns);
+    tl_proxy_stop(way->proxy);
+    tl_cluster_stop(&way->cluster);
+}
+
+static rmq_message *numbered(const struct way *way, int number, size_t size)
+{
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    char text[32];
+    char *body = calloc(1, size);
+    snprintf(text, sizeof text, "%d", number);
+    TL_OK(rmq_message_create(way->cluster.topic, &message, &err));
+    TL_EQUAL(rmq_message_set_property(message, "n", text), RMQ_OK);
+    TL_EQUAL(rmq_message_copy_body(message, body, size), RMQ_OK);
+    free(body);
+    return message;
+}
+
+/* Completions: places in the topic that were told, each once. */
+struct told {
+    atomic_int calls;
+    atomic_int failed;
+    atomic_int maybe_stored;
+    atomic_int twice;
+    atomic_int places[QUEUES][4000];
+    int wanted;
+};
+
+static void note(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    struct told *told = user;
+    if (result) {
+        int64_t offset = rmq_send_result_queue_offset(result);
+        int before = atomic_fetch_add(&told->places[rmq_send_result_queue_id(result)][offset], 1);
+        atomic_fetch_add(&told->twice, before);
+        atomic_fetch_add(&told->twice, *rmq_send_result_offset_msg_id(result) == '\0');
+    } else {
+        atomic_fetch_add(&told->failed, 1);
+        atomic_fetch_add(&told->maybe_stored, rmq_error_maybe_stored(err));
+    }
+    atomic_fetch_add(&told->calls, 1);
+}
+
+static bool are_all(void *arg)
+{
+    struct told *told = arg;
+    return atomic_load(&told->calls) >= told->wanted;
+}
+
+static void send_numbered(struct way *way, struct told *told, int count)
+{
+    rmq_error *err = NULL;
+    for (int i = 0; i < count; i++) {
+        rmq_message *message = numbered(way, i, 100);
+        TL_OK(rmq_producer_send_async(way->producer, message, note, told, &err));
+        rmq_message_destroy(message);
+    }
+}
+
+static void small_sends_travel_together_and_keep_their_own_completions(void)
+{
+    struct way way;
+    static struct told told;
+    static struct tl_seen seen;
+    open_way(&way, 10, 4194304);
+    told.wanted = 3000;
+    send_numbered(&way, &told, 3000);
+    TL_CHECK(tl_wait(are_all, &told, WAIT_MS));
+    TL_EQUAL(atomic_load(&told.calls), 3000);
+    TL_EQUAL(atomic_load(&told.failed), 0);
+    TL_EQUAL(atomic_load(&told.twice), 0);
+    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_V2), 0);
+    TL_CHECK(tl_proxy_seen(way.proxy, SEND_BATCH) <=
+             1500); /* also when each millisecond is a long one */
+    rmq_consumer *consumer = tl_consumer(&way.cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, 3000, WAIT_MS);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 3000);
+    close_way(&way);
+}
+
+static void one_message_does_not_wait_for_ever(void)
+{
+    struct way way;
+    static struct told told;
+    open_way(&way, 5, 4194304);
+    told.wanted = 1;
+    send_numbered(&way, &told, 1);
+    TL_CHECK(tl_wait(are_all, &told, WAIT_MS));
+    TL_EQUAL(atomic_load(&told.failed), 0);
+    close_way(&way);
+}
+
+static void what_cannot_be_in_a_batch_goes_alone(void)
+{
+    struct way way;
+    static struct told told;
+    rmq_error *err = NULL;
+    open_way(&way, 30000, 4194304); /* what waited would not come back within this case */
+    rmq_message *delayed = numbered(&way, 0, 100);
+    rmq_message *grouped = numbered(&way, 1, 100);
+    rmq_message *large = numbered(&way, 2, 40000);
+    rmq_message *keyed = numbered(&way, 3, 100);
+    rmq_message *hasty = numbered(&way, 4, 100);
+    TL_EQUAL(rmq_message_set_delay_level(delayed, 1), RMQ_OK);
+    TL_EQUAL(rmq_message_set_message_group(grouped, "g"), RMQ_OK);
+    rmq_send_options how;
+    rmq_send_options_init(&how, sizeof how);
+    told.wanted = 5;
+    TL_OK(rmq_producer_send_async(way.producer, delayed, note, &told, &err));
+    TL_OK(rmq_producer_send_async(way.producer, grouped, note, &told, &err));
+    TL_OK(rmq_producer_send_async(way.producer, large, note, &told, &err));
+    how.sharding_key = "k";
+    TL_OK(rmq_producer_send_async_with(way.producer, keyed, &how, note, &told, &err));
+    how.sharding_key = NULL;
+    how.timeout_ms = WAIT_MS;
+    TL_OK(rmq_producer_send_async_with(way.producer, hasty, &how, note, &told, &err));
+    TL_CHECK(tl_wait(are_all, &told, WAIT_MS));
+    TL_EQUAL(atomic_load(&told.failed), 0);
+    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_V2), 5);
+    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 0);
+    rmq_message_destroy(delayed);
+    rmq_message_destroy(grouped);
+    rmq_message_destroy(large);
+    rmq_message_destroy(keyed);
+    rmq_message_destroy(hasty);
+    close_way(&way);
+}
+
+static void shutdown_sends_what_still_waits(void)
+{
+    struct way way;
+    static struct told told;
+    rmq_error *err = NULL;
+    open_way(&way, 30000, 4194304);
+    send_numbered(&way, &told, 10);
+    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 0);
+    TL_OK(rmq_producer_shutdown(way.producer, WAIT_MS, &err));
+    TL_EQUAL(atomic_load(&told.calls), 10);
+    TL_EQUAL(atomic_load(&told.failed), 0);
+    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 1);
+    close_way(&way);
+}
+
+static void every_passenger_shares_the_fate_of_its_batch(void)
+{
+    struct way way;
+    static struct told told;
+    open_way(&way, 5, 4194304);
+    TL_CHECK(tl_proxy_script(way.proxy, "answer request 320 times -1 code 13 remark illegal"));
+    told.wanted = 50;
+    send_numbered(&way, &told, 50);
+    TL_CHECK(tl_wait(are_all, &told, WAIT_MS));
+    TL_EQUAL(atomic_load(&told.failed), 50);
+    TL_EQUAL(atomic_load(&told.maybe_stored), 0);
+    tl_proxy_clear(way.proxy);
+    TL_CHECK(tl_proxy_script(way.proxy, "drop response 320"));
+    send_numbered(&way, &told, 50);
+    TL_EQUAL(rmq_producer_shutdown(way.producer, 200, NULL), RMQ_ERR_TIMEOUT);
+    TL_EQUAL(atomic_load(&told.calls), 100);
+    TL_EQUAL(atomic_load(&told.failed), 100);
+    TL_EQUAL(atomic_load(&told.maybe_stored), 50);
+    close_way(&way);
+}
+
+static void a_long_list_is_sent_as_batches_that_fit(void)
+{
+    struct way way;
+    static struct tl_seen seen;
+    rmq_error *err = NULL;
+    rmq_message *messages[102];
+    size_t stored = 0;
+    open_way(&way, 0, 65536);
+    for (int i = 0; i < 100; i++) {
+        messages[i] = numbered(&way, i, 3000);
+    }
+    messages[100] = numbered(&way, 100, 65537);
+    messages[101] = numbered(&way, 101, 10);
+    const rmq_message *const *list = (const rmq_message *const *)messages;
+    TL_OK(rmq_producer_send_all(way.producer, list, 100, 0, &stored, &err));
+    TL_EQUAL(stored, 100);
+    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 5);
+    TL_EQUAL(rmq_producer_send_all(way.producer, list + 80, 22, 0, &stored, &err),
+             RMQ_ERR_TOO_LARGE);
+    TL_EQUAL(stored, 20);
+    rmq_error_destroy(err);
+    rmq_consumer *consumer = tl_consumer(&way.cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, 100, WAIT_MS);
+    rmq_consumer_destroy(consumer);
+    for (int i = 0; i < 102; i++) {
+        rmq_message_destroy(messages[i]);
+    }
+    close_way(&way);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(small_sends_travel_together_and_keep_their_own_completions),
+        TL_CASE(one_message_does_not_wait_for_ever),
+        TL_CASE(what_cannot_be_in_a_batch_goes_alone),
+        TL_CASE(shutdown_sends_what_still_waits),
+        TL_CASE(every_passenger_shares_the_fate_of_its_batch),
+        TL_CASE(a_long_list_is_sent_as_batches_that_fit),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
