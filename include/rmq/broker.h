@@ -60,6 +60,12 @@ RMQ_BEGIN_DECLS
 RMQ_API rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out,
                                      rmq_error **err);
 
+/* As above with options: lines "key=value" with the names of the Java namesrv.conf, '#' comments; NULL is none. listenPort and bindAddress in them have no
+ * effect here, names that are not known are passed over. Files (kvConfigPath, configStorePath) are read and written only when they are named. Errors: as
+ * above, RMQ_ERR_CORRUPT for a file that cannot be read. Since 0.1.0. */
+RMQ_API rmq_status rmq_namesrv_start_properties(const char *address, int port, const char *properties,
+                                                rmq_namesrv **out, rmq_error **err);
+
 /* "127.0.0.1:9876". Borrowed until stop. Since 0.1.0. */
 RMQ_API const char *rmq_namesrv_addr(const rmq_namesrv *namesrv);
 

@@ -207,7 +207,7 @@ static rmq_status find_namesrv(struct rmq_broker *broker, rmq_error **err)
     } else {
         rmq_status st =
             rq_namesrv_start_on(broker->loops[0].loop, rq_address_to_bind(options),
-                                options->broker_ip1, 0, &broker->own_namesrv, err);
+                                options->broker_ip1, 0, NULL, &broker->own_namesrv, err);
         if (st) {
             return st;
         }

@@ -3,19 +3,24 @@
 /* Settings of the name server. Loop thread. Counterpart: KVConfigManager. */
 #include "namesrv/kv.h"
 
+#include "base/err.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/sys.h"
 
 #define KEY_MAX ((size_t)64 << 10)
 
 void rq_kv_init(struct rq_kv *kv)
 {
     rq_map_init(&kv->table);
+    kv->path = NULL;
 }
 
 void rq_kv_free(struct rq_kv *kv)
 {
     rq_map_free(&kv->table, rq_free);
+    rq_free(kv->path);
 }
 
 /* The map's key; the buffer is freed by the caller. Empty after an error. */
@@ -28,8 +33,8 @@ static struct rq_slice full_key(struct rq_buf *out, struct rq_slice space, struc
     return rq_buf_status(out) ? rq_slice(NULL, 0) : rq_slice(out->data, out->len);
 }
 
-rmq_status rq_kv_put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,
-                     struct rq_slice value)
+static rmq_status put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,
+                      struct rq_slice value)
 {
     struct rq_buf text;
     struct rq_slice full = full_key(&text, space, key);
@@ -56,14 +61,153 @@ const char *rq_kv_get(const struct rq_kv *kv, struct rq_slice space, struct rq_s
     return value;
 }
 
+/* ---- file ---- */
+
+static struct rq_slice space_of(const struct rq_map_entry *entry)
+{
+    return rq_slice(entry->key, strlen(entry->key));
+}
+
+/* Whether no entry before this one has its namespace. */
+static bool is_first_of_space(const struct rq_kv *kv, const struct rq_map_entry *wanted)
+{
+    const struct rq_map_entry *entry;
+    for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
+        if (rq_slice_eq(space_of(entry), space_of(wanted))) {
+            return entry == wanted;
+        }
+    }
+    return false;
+}
+
+static void write_members(const struct rq_kv *kv, struct rq_slice space, struct rq_buf *out)
+{
+    bool first = true;
+    const struct rq_map_entry *entry;
+    for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
+        if (rq_slice_eq(space_of(entry), space)) {
+            rq_json_add_member(out, &first, entry->key + space.n + 1);
+            rq_json_add_string(out, rq_slice_str(entry->value));
+        }
+    }
+}
+
+static void write_all(const struct rq_kv *kv, struct rq_buf *out)
+{
+    bool first = true;
+    const struct rq_map_entry *entry;
+    rq_buf_add_str(out, "{\"configTable\":{");
+    for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
+        if (is_first_of_space(kv, entry)) {
+            rq_json_add_member(out, &first, entry->key);
+            rq_buf_add_char(out, '{');
+            write_members(kv, space_of(entry), out);
+            rq_buf_add_char(out, '}');
+        }
+    }
+    rq_buf_add_str(out, "}}");
+}
+
+/* A file that cannot be written is logged: the setting holds all the same. */
+static void persist(const struct rq_kv *kv)
+{
+    struct rq_buf text;
+    rmq_error *err = NULL;
+    if (!kv->path) {
+        return;
+    }
+    rq_buf_init(&text, 0);
+    write_all(kv, &text);
+    rmq_status st = rq_buf_status(&text);
+    if (!st) {
+        st = rq_sys_write_file(kv->path, text.data, text.len, true, &err);
+    }
+    if (st) {
+        RQ_LOG(WARN, "key-value settings could not be written", "file=%s detail=%s", kv->path,
+               err ? rmq_error_message(err) : rmq_status_text(st));
+    }
+    rmq_error_destroy(err);
+    rq_buf_free(&text);
+}
+
+static rmq_status read_all(struct rq_kv *kv, const cJSON *root)
+{
+    const cJSON *space;
+    const cJSON *item;
+    cJSON_ArrayForEach(space, rq_json_get(root, "configTable"))
+    {
+        cJSON_ArrayForEach(item, space)
+        {
+            if (cJSON_IsString(item) && put(kv, rq_slice_str(space->string), rq_slice_str(item->string),
+                                            rq_slice_str(item->valuestring))) {
+                return RMQ_ERR_NOMEM;
+            }
+        }
+    }
+    return RMQ_OK;
+}
+
+static rmq_status load(struct rq_kv *kv, const char *path, rmq_error **err)
+{
+    struct rq_buf text;
+    cJSON *json = NULL;
+    rq_buf_init(&text, 0);
+    rmq_status st = rq_sys_read_file(path, RQ_BUF_MAX_DEFAULT, &text, err);
+    if (!st) {
+        st = rq_json_parse(rq_slice(text.data, text.len), &json, err);
+    }
+    if (!st) {
+        st = read_all(kv, json);
+    }
+    rq_json_free(json);
+    rq_buf_free(&text);
+    return st;
+}
+
+rmq_status rq_kv_open(struct rq_kv *kv, const char *path, rmq_error **err)
+{
+    struct rq_buf backup;
+    rmq_error *first = NULL;
+    rq_buf_init(&backup, 0);
+    rq_buf_addf(&backup, "%s.bak", path);
+    rmq_status st = load(kv, path, &first);
+    if (st) {
+        rmq_status second = load(kv, rq_buf_cstr(&backup), NULL);
+        st = !second || st == RMQ_ERR_NOT_FOUND ? RMQ_OK : st;
+    }
+    rq_buf_free(&backup);
+    if (!st) {
+        kv->path = rq_strdup(path);
+        st = kv->path ? RMQ_OK : RMQ_ERR_NOMEM;
+    }
+    if (st) {
+        st = rq_error_set(err, st, "key-value settings: %s",
+                          first ? rmq_error_message(first) : rmq_status_text(st));
+    }
+    rmq_error_destroy(first);
+    return st;
+}
+
+rmq_status rq_kv_put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,
+                     struct rq_slice value)
+{
+    rmq_status st = put(kv, space, key, value);
+    if (!st) {
+        persist(kv);
+    }
+    return st;
+}
+
 void rq_kv_remove(struct rq_kv *kv, struct rq_slice space, struct rq_slice key)
 {
     struct rq_buf text;
     struct rq_slice full = full_key(&text, space, key);
-    if (full.p) {
-        rq_free(rq_map_remove(&kv->table, full));
-    }
+    char *value = full.p ? rq_map_remove(&kv->table, full) : NULL;
     rq_buf_free(&text);
+    if (value) {
+        rq_free(value);
+        persist(kv);
+    }
 }
 
 bool rq_kv_write(const struct rq_kv *kv, struct rq_slice space, struct rq_buf *out)

@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/time.h"
 
-#define SCAN_MS  5000
 #define ADDR_MAX 300
 
 static void on_request(void *user, struct rq_conn *conn, struct rq_in *in)
@@ -29,14 +29,16 @@ static void scan(struct rq_timer *timer)
 {
     struct rmq_namesrv *namesrv = RQ_CONTAINER_OF(timer, struct rmq_namesrv, scan);
     (void)rq_route_info_expire(&namesrv->info, rq_loop_now(namesrv->loop));
-    rq_timer_start(namesrv->loop, &namesrv->scan, namesrv->scan_ms);
+    rq_timer_start(namesrv->loop, &namesrv->scan,
+                   namesrv->options.scan_not_active_broker_interval);
 }
 
 static void start_timer(void *arg)
 {
     struct rmq_namesrv *namesrv = arg;
     rq_timer_init(&namesrv->scan, scan);
-    rq_timer_start(namesrv->loop, &namesrv->scan, namesrv->scan_ms);
+    rq_timer_start(namesrv->loop, &namesrv->scan,
+                   namesrv->options.scan_not_active_broker_interval);
 }
 
 static void stop_timer(void *arg)
@@ -45,8 +47,30 @@ static void stop_timer(void *arg)
     rq_timer_stop(&namesrv->scan);
 }
 
+/* Options, files and tables. */
+static rmq_status prepare(struct rmq_namesrv *namesrv, const char *properties, rmq_error **err)
+{
+    struct rq_namesrv_options defaults;
+    memset(&defaults, 0, sizeof defaults);
+    rq_table_defaults(&rq_namesrv_options_table, &defaults);
+    rmq_status st = rq_table_copy(&rq_namesrv_options_table, &namesrv->options, &defaults);
+    if (st) {
+        return rq_error_set(err, st, "out of memory");
+    }
+    if (properties && rq_namesrv_options_set(&namesrv->options, rq_slice_str(properties), NULL, err) !=
+                          RQ_PROPERTIES_SET) {
+        return RMQ_ERR_INVALID;
+    }
+    namesrv->info.drop_missing = namesrv->options.delete_topic_with_broker_registration;
+    if (namesrv->options.need_wait_for_service) {
+        namesrv->ready_ms = rq_deadline_ms((int64_t)namesrv->options.wait_seconds_for_service * 1000);
+    }
+    const char *path = namesrv->options.kv_config_path;
+    return path && *path ? rq_kv_open(&namesrv->kv, path, err) : RMQ_OK;
+}
+
 rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host, int port,
-                               rmq_namesrv **out, rmq_error **err)
+                               const char *properties, rmq_namesrv **out, rmq_error **err)
 {
     char text[ADDR_MAX];
     if (port < 0 || port > UINT16_MAX) {
@@ -58,7 +82,6 @@ rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const 
     }
     rq_route_info_init(&namesrv->info);
     rq_kv_init(&namesrv->kv);
-    namesrv->scan_ms = SCAN_MS;
     namesrv->loop = loop;
     rq_loop_retain(loop);
     const struct rq_server_options options = {.loops = &namesrv->loop,
@@ -68,7 +91,8 @@ rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const 
                                               .on_request = on_request,
                                               .on_close = on_close,
                                               .user = namesrv};
-    rmq_status st = rq_server_create(&options, &namesrv->server, err);
+    rmq_status st = prepare(namesrv, properties, err);
+    st = st ? st : rq_server_create(&options, &namesrv->server, err);
     if (!st) {
         (void)snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
                        rq_server_port(namesrv->server));
@@ -86,11 +110,17 @@ rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const 
 
 rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out, rmq_error **err)
 {
+    return rmq_namesrv_start_properties(address, port, NULL, out, err);
+}
+
+rmq_status rmq_namesrv_start_properties(const char *address, int port, const char *properties,
+                                        rmq_namesrv **out, rmq_error **err)
+{
     struct rq_loop *loop = NULL;
     rmq_status st = rq_loop_create("rmq-namesrv", &loop, err);
     if (!st) {
         const char *host = address ? address : "127.0.0.1";
-        st = rq_namesrv_start_on(loop, host, host, port, out, err);
+        st = rq_namesrv_start_on(loop, host, host, port, properties, out, err);
     }
     rq_loop_put(loop);
     return st;
@@ -111,6 +141,7 @@ void rmq_namesrv_stop(rmq_namesrv *namesrv)
     rq_loop_put(namesrv->loop);
     rq_route_info_free(&namesrv->info);
     rq_kv_free(&namesrv->kv);
+    rq_table_free(&rq_namesrv_options_table, &namesrv->options);
     rq_free(namesrv->addr);
     rq_free(namesrv);
 }

@@ -14,6 +14,7 @@
 #include "net/listener.h"
 #include "net/loop.h"
 #include "namesrv/kv.h"
+#include "namesrv/options.h"
 #include "namesrv/route_info.h"
 
 struct rmq_namesrv {
@@ -23,13 +24,15 @@ struct rmq_namesrv {
     /* owned by the loop thread */
     struct rq_route_info info;
     struct rq_kv kv;
+    struct rq_namesrv_options options;
     struct rq_timer scan;
-    int64_t scan_ms;
+    int64_t ready_ms; /* monotonic; before that no routes are told */
 };
 
-/* Starts on a loop of the caller's, to which it keeps a reference. address NULL = every address; host is what clients are told. */
+/* Starts on a loop of the caller's, to which it keeps a reference. address NULL = every address; host is what clients are told. properties: lines
+ * "key=value", or NULL. */
 rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host, int port,
-                               rmq_namesrv **out, rmq_error **err);
+                               const char *properties, rmq_namesrv **out, rmq_error **err);
 
 /* One request, answered. Loop thread. */
 void rq_namesrv_process(struct rmq_namesrv *namesrv, struct rq_conn *conn, struct rq_in *in);

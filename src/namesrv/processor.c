@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* Requests to a name server, one function each, found by code in a table. Loop thread. Counterparts: DefaultRequestProcessor, ClientRequestProcessor. */
+#include <string.h>
+#include <strings.h>
+
 #include "base/crc.h"
 #include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sys.h"
 #include "namesrv/answer.h"
 #include "namesrv/namesrv.h"
 
@@ -66,7 +72,9 @@ static void answer_registered(const struct request *request, const struct rq_liv
         fields.ha_server_addr = rq_slice_str(master->ha_addr);
     }
     rq_buf_init(&body, 0);
-    (void)rq_kv_write(&request->namesrv->kv, rq_slice_str(RQ_KV_ORDER_TOPIC_CONFIG), &body);
+    if (request->namesrv->options.return_order_topic_config_to_broker) {
+        (void)rq_kv_write(&request->namesrv->kv, rq_slice_str(RQ_KV_ORDER_TOPIC_CONFIG), &body);
+    }
     rq_answer_body(request->conn, &request->to, &rq_tab_register_broker_response, &fields, &body);
 }
 
@@ -109,6 +117,36 @@ static void unregister_broker(const struct request *request)
     }
 }
 
+static bool is_sync_member_topic(struct rq_slice topic)
+{
+    static const char prefix[] = "rmq_sys_SYNC_BROKER_MEMBER_";
+    return topic.n >= sizeof prefix - 1 && memcmp(topic.p, prefix, sizeof prefix - 1) == 0;
+}
+
+static bool is_true(struct rq_slice text)
+{
+    return text.n == 4 && strncasecmp(text.p, "true", 4) == 0;
+}
+
+/* Where a zone was asked for, Java writes the route anew, in the old form. */
+static struct rq_route_form form_of(const struct request *request, const struct rq_hdr_topic *header)
+{
+    const struct rq_namesrv_options *options = &request->namesrv->options;
+    struct rq_route_form form = {.acting_master = options->support_acting_master &&
+                                                  !is_sync_member_topic(header->topic)};
+    form.bare_keys =
+        request->in->header->version < RQ_VERSION_V4_9_4 && !header->accept_standard_json_only;
+    if (is_true(header->zone_mode) && header->zone_name.n) {
+        form.zone = header->zone_name;
+        form.bare_keys = true;
+    }
+    if (options->order_message_enable) {
+        form.order_conf = rq_kv_get(&request->namesrv->kv, rq_slice_str(RQ_KV_ORDER_TOPIC_CONFIG),
+                                    header->topic);
+    }
+    return form;
+}
+
 static void get_route(const struct request *request)
 {
     struct rq_hdr_topic header;
@@ -116,9 +154,13 @@ static void get_route(const struct request *request)
     if (!decode(request, &rq_tab_topic, &header)) {
         return;
     }
-    bool bare = request->in->header->version < RQ_VERSION_V4_9_4 && !header.accept_standard_json_only;
+    if (rq_loop_now(request->namesrv->loop) < request->namesrv->ready_ms) {
+        answer(request, RQ_RESP_SYSTEM_ERROR, "name server not ready");
+        return;
+    }
+    const struct rq_route_form form = form_of(request, &header);
     rq_buf_init(&body, 0);
-    if (rq_route_info_write_route(&request->namesrv->info, header.topic, bare, NULL, &body)) {
+    if (rq_route_info_write_route(&request->namesrv->info, header.topic, &form, &body)) {
         answer_body(request, &body);
         return;
     }
@@ -157,6 +199,12 @@ static void list_topics(const struct request *request)
     struct rq_hdr_cluster header = {0};
     enum rq_topic_list which = RQ_LIST_ALL;
     int32_t code = request->in->header->code;
+    const struct rq_namesrv_options *options = &request->namesrv->options;
+    if (code == RQ_REQ_GET_ALL_TOPIC_LIST_FROM_NAMESERVER ? !options->enable_all_topic_list
+                                                          : !options->enable_topic_list) {
+        answer(request, RQ_RESP_SYSTEM_ERROR, "disable");
+        return;
+    }
     if (code == RQ_REQ_GET_TOPICS_BY_CLUSTER) {
         which = RQ_LIST_CLUSTER;
         if (!decode(request, &rq_tab_cluster, &header)) {
@@ -292,6 +340,82 @@ static void set_write_perm(const struct request *request)
     rq_answer_fields(request->conn, &request->to, &rq_tab_topic_count_response, &fields);
 }
 
+static void register_topic(const struct request *request)
+{
+    struct rq_hdr_topic header;
+    cJSON *json = NULL;
+    rmq_status st = RMQ_OK;
+    const cJSON *item;
+    if (!decode(request, &rq_tab_topic, &header)) {
+        return;
+    }
+    char *name = rq_slice_dup(header.topic);
+    (void)rq_json_parse(body_of(request), &json, NULL);
+    cJSON_ArrayForEach(item, rq_json_get(json, "queueDatas"))
+    {
+        const struct rq_topic_config topic = {.name = name,
+                                              .read_queue_nums = rq_json_i32(item, "readQueueNums", 0),
+                                              .write_queue_nums = rq_json_i32(item, "writeQueueNums", 0),
+                                              .perm = rq_json_i32(item, "perm", 0),
+                                              .topic_sys_flag = rq_json_i32(item, "topicSysFlag", 0)};
+        st = st || !name ? RMQ_ERR_NOMEM
+                         : rq_route_info_put_queues(&request->namesrv->info,
+                                                    rq_json_str(item, "brokerName", ""), &topic);
+    }
+    rq_json_free(json);
+    rq_free(name);
+    answer(request, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS, st ? "out of memory" : NULL);
+}
+
+/* ---- options: 318, 319 ---- */
+
+static void get_config(const struct request *request)
+{
+    struct rq_buf body;
+    rq_buf_init(&body, 0);
+    rq_namesrv_options_write(&request->namesrv->options, &body);
+    answer_body(request, &body);
+}
+
+static void store_config(const struct rmq_namesrv *namesrv)
+{
+    const char *path = namesrv->options.config_store_path;
+    struct rq_buf text;
+    rmq_error *err = NULL;
+    if (!path || !*path) {
+        return;
+    }
+    rq_buf_init(&text, 0);
+    rq_namesrv_options_write(&namesrv->options, &text);
+    if (rq_buf_status(&text) || rq_sys_write_file(path, text.data, text.len, true, &err)) {
+        RQ_LOG(WARN, "the name server's options could not be written", "file=%s detail=%s", path,
+               err ? rmq_error_message(err) : "out of memory");
+    }
+    rmq_error_destroy(err);
+    rq_buf_free(&text);
+}
+
+static void update_config(const struct request *request)
+{
+    struct rmq_namesrv *namesrv = request->namesrv;
+    rmq_error *err = NULL;
+    switch (rq_namesrv_options_set(&namesrv->options, body_of(request),
+                                   namesrv->options.config_black_list, &err)) {
+    case RQ_PROPERTIES_SET:
+        namesrv->info.drop_missing = namesrv->options.delete_topic_with_broker_registration;
+        store_config(namesrv);
+        answer(request, RQ_RESP_SUCCESS, NULL);
+        break;
+    case RQ_PROPERTIES_FORBIDDEN:
+        answer(request, RQ_RESP_NO_PERMISSION, "Can not update config in black list.");
+        break;
+    default:
+        answer(request, RQ_RESP_SYSTEM_ERROR, err ? rmq_error_message(err) : "a property is wrong");
+        break;
+    }
+    rmq_error_destroy(err);
+}
+
 static const struct {
     int32_t code;
     void (*run)(const struct request *request);
@@ -310,6 +434,9 @@ static const struct {
     {RQ_REQ_GET_HAS_UNIT_SUB_TOPIC_LIST, list_topics},
     {RQ_REQ_GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST, list_topics},
     {RQ_REQ_DELETE_TOPIC_IN_NAMESRV, delete_topic},
+    {RQ_REQ_REGISTER_TOPIC_IN_NAMESRV, register_topic},
+    {RQ_REQ_UPDATE_NAMESRV_CONFIG, update_config},
+    {RQ_REQ_GET_NAMESRV_CONFIG, get_config},
     {RQ_REQ_PUT_KV_CONFIG, put_kv},
     {RQ_REQ_GET_KV_CONFIG, get_kv},
     {RQ_REQ_DELETE_KV_CONFIG, delete_kv},

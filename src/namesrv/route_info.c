@@ -40,6 +40,7 @@ static void free_topic(void *p)
 
 void rq_route_info_init(struct rq_route_info *info)
 {
+    info->drop_missing = false;
     rq_map_init(&info->brokers);
     rq_map_init(&info->topics);
 }
@@ -249,6 +250,40 @@ static rmq_status put_topics(struct rq_route_info *info, const struct rq_live_br
     return RMQ_OK;
 }
 
+/* Topics of the broker that its full registration does not name. Without memory they stay. */
+static void drop_missing(struct rq_route_info *info, const struct rq_live_broker *broker,
+                         const struct rq_topic_table *topics)
+{
+    struct rq_map names;
+    rmq_status st = RMQ_OK;
+    rq_map_init(&names);
+    for (size_t i = 0; i < topics->count && !st; i++) {
+        const char *name = topics->topics[i].name;
+        st = name && *name ? rq_map_put(&names, rq_slice_str(name), info) : RMQ_OK;
+    }
+    const struct rq_map_entry *entry;
+    for (size_t i = 0; !st && (entry = rq_map_next(&info->topics, &i));) {
+        struct rq_live_topic *topic = entry->value;
+        struct rq_live_queues *queues = rq_live_topic_find(topic, broker->name);
+        if (!queues || rq_map_get(&names, rq_slice(entry->key, entry->key_len))) {
+            continue;
+        }
+        remove_queues(topic, queues);
+        if (topic->count == 0) {
+            (void)rq_map_remove(&info->topics, rq_slice(entry->key, entry->key_len));
+            free_topic(topic);
+        }
+    }
+    rq_map_free(&names, NULL);
+}
+
+rmq_status rq_route_info_put_queues(struct rq_route_info *info, const char *broker,
+                                    const struct rq_topic_config *topic)
+{
+    return rq_map_get(&info->brokers, rq_slice_str(broker)) ? put_queues(info, broker, topic, false)
+                                                            : RMQ_OK;
+}
+
 enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_hdr_register_broker *header,
                                                const struct rq_topic_table *topics, const void *conn,
@@ -283,6 +318,9 @@ enum rq_register_result rq_route_info_register(struct rq_route_info *info,
     bool prime = entry->id == 0 || (broker->acting_master && entry == &broker->addrs[0]);
     if (prime && put_topics(info, broker, entry, topics, first)) {
         return RQ_REGISTER_NOMEM;
+    }
+    if (prime && info->drop_missing && topics->count > 1) {
+        drop_missing(info, broker, topics);
     }
     entry->version = topics->version;
     entry->last_ms = now_ms;

@@ -20,6 +20,7 @@
 #define RQ_BROKER_EXPIRES_MS 120000 /* unless the registration says otherwise */
 
 struct rq_route_info {
+    bool drop_missing;     /* a topic that a registration does not name any more is gone */
     struct rq_map brokers; /* broker name -> struct rq_live_broker */
     struct rq_map topics;  /* topic -> struct rq_live_topic */
 };
@@ -67,9 +68,21 @@ const struct rq_data_version *rq_route_info_touch(struct rq_route_info *info,
                                                   struct rq_slice broker_name, struct rq_slice addr,
                                                   int64_t now_ms);
 
-/* Writes the route of a topic; bare integer keys for old readers. order_conf may be NULL. false: there is none. */
+/* How a route is to be told. */
+struct rq_route_form {
+    bool bare_keys;         /* integer keys without quotes, for old readers */
+    bool acting_master;     /* the lowest slave stands for a master that is not there */
+    const char *order_conf; /* may be NULL */
+    struct rq_slice zone;   /* n 0: brokers of every zone */
+};
+
+/* Writes the route of a topic. false: there is none. */
 bool rq_route_info_write_route(const struct rq_route_info *info, struct rq_slice topic,
-                               bool bare_keys, const char *order_conf, struct rq_buf *out);
+                               const struct rq_route_form *form, struct rq_buf *out);
+
+/* Queues of one topic on brokers that are known already (217). */
+rmq_status rq_route_info_put_queues(struct rq_route_info *info, const char *broker,
+                                    const struct rq_topic_config *topic);
 
 /* Bodies of 106, 901, 206, 224, 304, 311…313. */
 void rq_route_info_write_clusters(const struct rq_route_info *info, struct rq_buf *out);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* Bodies that a name server answers: routes, clusters, topic lists. Loop thread. Counterparts: RouteInfoManager, TopicRouteData, ClusterInfo. */
+#include <strings.h>
+
 #include "base/json.h"
 #include "namesrv/route_info.h"
 #include "namesrv/route_info_priv.h"
@@ -14,12 +16,14 @@ static void add_text(struct rq_buf *out, const char *text)
 }
 
 /* {"brokerAddrs":{0:"…"},"brokerName":…,"cluster":…,"enableActingMaster":…} */
-static void write_broker(const struct rq_live_broker *broker, bool bare_keys, struct rq_buf *out)
+static void write_broker(const struct rq_live_broker *broker, bool bare_keys, bool act,
+                         struct rq_buf *out)
 {
     const char *quote = bare_keys ? "" : "\"";
     rq_buf_add_str(out, "{\"brokerAddrs\":{");
     for (size_t i = 0; i < broker->addr_count; i++) {
-        rq_buf_addf(out, "%s%s%lld%s:", i ? "," : "", quote, (long long)broker->addrs[i].id, quote);
+        int64_t id = act && i == 0 ? 0 : broker->addrs[i].id;
+        rq_buf_addf(out, "%s%s%lld%s:", i ? "," : "", quote, (long long)id, quote);
         add_text(out, broker->addrs[i].addr);
     }
     rq_buf_add_str(out, "},\"brokerName\":");
@@ -42,37 +46,79 @@ static void write_queues(const struct rq_live_queues *queues, struct rq_buf *out
                 queues->perm, queues->read_queue_nums, queues->sys_flag, queues->write_queue_nums);
 }
 
+static bool has_master(const struct rq_live_broker *broker)
+{
+    return broker->addr_count && broker->addrs[0].id == 0; /* sorted by id */
+}
+
+/* A broker without a master is told to every zone. */
+static bool is_in_zone(const struct rq_live_broker *broker, struct rq_slice zone)
+{
+    return zone.n == 0 || !has_master(broker) ||
+           (broker->zone && strlen(broker->zone) == zone.n && strncasecmp(broker->zone, zone.p, zone.n) == 0);
+}
+
+static bool acts(const struct rq_live_broker *broker, const struct rq_live_queues *queues,
+                 const struct rq_route_form *form)
+{
+    return form->acting_master && broker->acting_master && !has_master(broker) &&
+           !(queues->perm & RQ_PERM_WRITE);
+}
+
+/* Of queues without a broker of their name nothing is told but the queues, as in Java. */
+static bool is_told(const struct rq_route_info *info, const struct rq_live_queues *queues,
+                    const struct rq_route_form *form, const struct rq_live_broker **broker)
+{
+    *broker = rq_map_get(&info->brokers, rq_slice_str(queues->broker));
+    return !*broker || is_in_zone(*broker, form->zone);
+}
+
+static bool write_brokers(const struct rq_route_info *info, const struct rq_live_topic *topic,
+                          const struct rq_route_form *form, struct rq_buf *out)
+{
+    bool found = false;
+    bool first = true;
+    rq_buf_add_str(out, "{\"brokerDatas\":[");
+    for (size_t i = 0; i < topic->count; i++) {
+        const struct rq_live_broker *broker;
+        bool told = is_told(info, &topic->queues[i], form, &broker);
+        found = found || broker;
+        if (broker && told) {
+            rq_buf_add_str(out, first ? "" : ",");
+            write_broker(broker, form->bare_keys, acts(broker, &topic->queues[i], form), out);
+            first = false;
+        }
+    }
+    rq_buf_add_char(out, ']');
+    return found;
+}
+
 bool rq_route_info_write_route(const struct rq_route_info *info, struct rq_slice name,
-                               bool bare_keys, const char *order_conf, struct rq_buf *out)
+                               const struct rq_route_form *form, struct rq_buf *out)
 {
     const struct rq_live_topic *topic = rq_map_get(&info->topics, name);
     bool first = true;
     if (!topic || topic->count == 0) {
         return false;
     }
-    rq_buf_add_str(out, "{\"brokerDatas\":[");
-    for (size_t i = 0; i < topic->count; i++) {
-        const struct rq_live_broker *broker =
-            rq_map_get(&info->brokers, rq_slice_str(topic->queues[i].broker));
-        if (broker) {
-            rq_buf_add_str(out, first ? "" : ",");
-            write_broker(broker, bare_keys, out);
-            first = false;
-        }
-    }
-    rq_buf_add_str(out, "],\"filterServerTable\":{},");
-    if (order_conf) {
+    bool found = write_brokers(info, topic, form, out);
+    rq_buf_add_str(out, ",\"filterServerTable\":{},");
+    if (form->order_conf) {
         rq_buf_add_str(out, "\"orderTopicConf\":");
-        add_text(out, order_conf);
+        add_text(out, form->order_conf);
         rq_buf_add_char(out, ',');
     }
     rq_buf_add_str(out, "\"queueDatas\":[");
     for (size_t i = 0; i < topic->count; i++) {
-        rq_buf_add_str(out, i ? "," : "");
-        write_queues(&topic->queues[i], out);
+        const struct rq_live_broker *broker;
+        if (is_told(info, &topic->queues[i], form, &broker)) {
+            rq_buf_add_str(out, first ? "" : ",");
+            write_queues(&topic->queues[i], out);
+            first = false;
+        }
     }
     rq_buf_add_str(out, "]}");
-    return !first;
+    return found;
 }
 
 /* Whether no broker before the i-th entry is of the same cluster. */
@@ -115,7 +161,7 @@ void rq_route_info_write_clusters(const struct rq_route_info *info, struct rq_bu
         rq_buf_add_str(out, first ? "" : ",");
         add_text(out, broker->name);
         rq_buf_add_char(out, ':');
-        write_broker(broker, true, out);
+        write_broker(broker, true, false, out);
     }
     first = true;
     rq_buf_add_str(out, "},\"clusterAddrTable\":{");
@@ -138,7 +184,7 @@ bool rq_route_info_write_member_group(const struct rq_route_info *info, struct r
         return false;
     }
     rq_buf_add_str(out, "{\"brokerMemberGroup\":");
-    write_broker(broker, true, out);
+    write_broker(broker, true, false, out);
     rq_buf_add_char(out, '}');
     return true;
 }

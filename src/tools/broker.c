@@ -4,6 +4,7 @@
  * `rmq broker` and `rmq namesrv`: servers that run until SIGTERM. The main thread starts them, says "ready …" and waits.
  * Counterparts: BrokerStartup, NamesrvStartup.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include <rmq/log.h>
 
 #include "tools/tool.h"
+
+#define PROPERTIES_MAX 65536
 
 struct broker {
     const char *file, *namesrv, *address, *log;
@@ -144,13 +147,30 @@ int tool_broker(int argc, char **argv)
     return rc;
 }
 
+/* The text of a small file, with a NUL; NULL with errno. */
+static char *read_file(const char *path)
+{
+    FILE *in = fopen(path, "re");
+    char *text = in != NULL ? calloc(1, PROPERTIES_MAX + 1) : NULL;
+    if (text != NULL) {
+        size_t n = fread(text, 1, PROPERTIES_MAX, in);
+        text[n] = '\0';
+    }
+    if (in != NULL) {
+        fclose(in);
+    }
+    return text;
+}
+
 int tool_namesrv(int argc, char **argv)
 {
     int64_t port = 9876;
     const char *address = NULL;
     const char *log = NULL;
+    const char *file = NULL;
     const struct tool_option options[] = {
-        {'p', "port", TOOL_NUMBER, &port, "PORT", "default 9876; 0 is any free", 0, 65535},
+        {'c', "config", TOOL_TEXT, &file, "FILE", "properties, as an operator's namesrv.conf", 0, 0},
+        {'p', "port", TOOL_NUMBER, &port, "PORT", "default 9876, whatever the file says; 0 is any free", 0, 65535},
         {0, "address", TOOL_TEXT, &address, "IP", "default 127.0.0.1; 0.0.0.0 or :: for every address", 0, 0},
         {0, "log", TOOL_TEXT, &log, "LEVEL", "off, error, warn (default), info or debug", 0, 0},
     };
@@ -165,10 +185,15 @@ int tool_namesrv(int argc, char **argv)
     if (rc != TOOL_GO) {
         return rc;
     }
+    char *properties = NULL;
+    if (file != NULL && (properties = read_file(file)) == NULL) {
+        return tool_wrong("%s: %s", file, strerror(errno));
+    }
     int signals = tool_signals();
     rmq_namesrv *namesrv = NULL;
     rmq_error *err = NULL;
-    rmq_status st = rmq_namesrv_start(address, (int)port, &namesrv, &err);
+    rmq_status st = rmq_namesrv_start_properties(address, (int)port, properties, &namesrv, &err);
+    free(properties);
     if (st != RMQ_OK) {
         return tool_fail("name server", st, err);
     }

@@ -217,6 +217,8 @@
     X(H, lo, "lo", BOOL, 0)                                                                        \
     X(H, cluster_name, "clusterName", STR, 0)                                                      \
     X(H, accept_standard_json_only, "acceptStandardJsonOnly", BOOL, 0)                             \
+    X(H, zone_mode, "__ZONE_MODE", STR, 0)                                                         \
+    X(H, zone_name, "__ZONE_NAME", STR, 0)                                                         \
     X(H, bname, "bname", STR, 0)
 
 /* 17, 513 */

@@ -49,7 +49,8 @@ static const char *route(const char *topic, bool bare)
     static char text[4096];
     struct rq_buf out;
     rq_buf_init(&out, 0);
-    bool found = rq_route_info_write_route(&info, name(topic), bare, NULL, &out);
+    const struct rq_route_form form = {.bare_keys = bare};
+    bool found = rq_route_info_write_route(&info, name(topic), &form, &out);
     snprintf(text, sizeof text, "%s", found ? rq_buf_cstr(&out) : "");
     rq_buf_free(&out);
     return text;
@@ -215,11 +216,94 @@ START_TEST(settings_are_kept_by_namespace)
 }
 END_TEST
 
+static const char *route_in(const char *topic, const struct rq_route_form *form)
+{
+    static char text[4096];
+    struct rq_buf out;
+    rq_buf_init(&out, 0);
+    bool found = rq_route_info_write_route(&info, name(topic), form, &out);
+    snprintf(text, sizeof text, "%s", found ? rq_buf_cstr(&out) : "");
+    rq_buf_free(&out);
+    return text;
+}
+
+static void enroll_for(const char *broker, int64_t id, const char *addr, const char *zone, bool acting,
+                       bool without_topic)
+{
+    struct rq_topic_config topics[] = {
+        {.name = "TBW102", .read_queue_nums = 8, .write_queue_nums = 8, .perm = 7},
+        {.name = "X", .read_queue_nums = 8, .write_queue_nums = 8, .perm = 6},
+        {.name = "T", .read_queue_nums = 4, .write_queue_nums = 4, .perm = 6},
+    };
+    const struct rq_topic_table table = {.topics = topics, .count = without_topic ? 2 : 3};
+    struct rq_hdr_register_broker header = {.broker_name = name(broker),
+                                            .broker_addr = name(addr),
+                                            .cluster_name = name("C"),
+                                            .ha_server_addr = name("ha"),
+                                            .broker_id = id,
+                                            .zone_name = name(zone),
+                                            .enable_acting_master = acting};
+    const struct rq_live_addr *master = NULL;
+    ck_assert_int_eq(rq_route_info_register(&info, &header, &table, addr, 0, &master), RQ_REGISTERED);
+}
+
+START_TEST(the_lowest_slave_stands_for_a_missing_master_where_that_is_allowed)
+{
+    const struct rq_route_form acting = {.acting_master = true};
+    const struct rq_route_form plain = {0};
+    enroll_for("a", 1, "1:1", NULL, true, false);
+    enroll_for("a", 2, "2:2", NULL, true, false);
+    ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "{\"0\":\"1:1\",\"2\":\"2:2\"}"));
+    ck_assert_ptr_nonnull(strstr(route_in("T", &plain), "{\"1\":\"1:1\",\"2\":\"2:2\"}"));
+}
+END_TEST
+
+START_TEST(a_zone_sees_its_own_brokers_and_those_without_a_master)
+{
+    const struct rq_route_form zone = {.zone = name("East")};
+    enroll_for("a", 0, "1:1", "east", false, false);
+    enroll_for("b", 0, "2:2", "west", false, false);
+    enroll_for("c", 1, "3:3", "west", true, false);
+    const char *text = route_in("T", &zone);
+    ck_assert_ptr_nonnull(strstr(text, "1:1"));
+    ck_assert_ptr_null(strstr(text, "2:2"));
+    ck_assert_ptr_nonnull(strstr(text, "3:3"));
+    ck_assert_ptr_null(strstr(text, "{\"brokerName\":\"b\""));
+}
+END_TEST
+
+START_TEST(a_topic_that_is_not_registered_any_more_goes_when_that_is_wanted)
+{
+    enroll_for("a", 0, "1:1", NULL, false, false);
+    enroll_for("a", 0, "1:1", NULL, false, true);
+    ck_assert_str_ne(route("T", false), "");
+    info.drop_missing = true;
+    enroll_for("a", 0, "1:1", NULL, false, true);
+    ck_assert_str_eq(route("T", false), "");
+    ck_assert_str_ne(route("X", false), "");
+}
+END_TEST
+
+START_TEST(queues_can_be_registered_for_a_known_broker_only)
+{
+    const struct rq_topic_config topic = {.name = "New", .read_queue_nums = 3, .write_queue_nums = 3, .perm = 6};
+    enroll_for("a", 0, "1:1", NULL, false, false);
+    ck_assert_int_eq(rq_route_info_put_queues(&info, "a", &topic), RMQ_OK);
+    ck_assert_int_eq(rq_route_info_put_queues(&info, "nobody", &topic), RMQ_OK);
+    ck_assert_ptr_nonnull(strstr(route("New", false), "\"readQueueNums\":3"));
+    ck_assert_ptr_null(strstr(route("New", false), "nobody"));
+}
+END_TEST
+
 Suite *route_info_suite(void)
 {
     Suite *suite = suite_create("namesrv/route_info");
     TCase *tc = tcase_create("route_info");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_lowest_slave_stands_for_a_missing_master_where_that_is_allowed);
+    tcase_add_test(tc, a_zone_sees_its_own_brokers_and_those_without_a_master);
+    tcase_add_test(tc, a_topic_that_is_not_registered_any_more_goes_when_that_is_wanted);
+    tcase_add_test(tc, queues_can_be_registered_for_a_known_broker_only);
     tcase_add_test(tc, a_registered_broker_is_in_the_route_of_its_topics);
     tcase_add_test(tc, a_route_of_ours_is_read_by_our_own_parser);
     tcase_add_test(tc, a_first_registration_with_a_single_topic_is_refused);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The option table of a name server, and options as text. Pure but for memory. */
+#include "namesrv/options.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#define AT(field) offsetof(struct rq_namesrv_options, field)
+#define STRING(name, field, def, help) {name, RQ_OPT_STRING, AT(field), def, 0, 0, NULL, help}
+#define FLAG(name, field, def, help) {name, RQ_OPT_BOOL, AT(field), def, 0, 0, "true|false", help}
+
+static const struct rq_option rows[] = {
+    {"listenPort", RQ_OPT_I32, AT(listen_port), "9876", 0, 65535, "0 … 65535",
+     "Port to listen on; 0 takes any free one."},
+    STRING("bindAddress", bind_address, NULL, "Address to listen on; not set: 127.0.0.1."),
+    STRING("kvConfigPath", kv_config_path, NULL,
+           "File of the key-value settings; not set: they live as long as the name server."),
+    STRING("configStorePath", config_store_path, NULL,
+           "File that options changed by request are written to; not set: they are not kept."),
+    {"scanNotActiveBrokerInterval", RQ_OPT_I64, AT(scan_not_active_broker_interval), "5000", 10,
+     INT32_MAX, "10 … INT32_MAX", "Milliseconds between looks for brokers that have been silent for too long."},
+    FLAG("orderMessageEnable", order_message_enable, "false",
+         "Tell the order configuration of a topic in its route."),
+    FLAG("returnOrderTopicConfigToBroker", return_order_topic_config_to_broker, "true",
+         "Tell brokers the order configuration of all topics when they register."),
+    FLAG("supportActingMaster", support_acting_master, "false",
+         "Show the slave of lowest id as master where there is none and the broker allows it."),
+    FLAG("enableAllTopicList", enable_all_topic_list, "true", "Answer with the list of all topics."),
+    FLAG("enableTopicList", enable_topic_list, "true",
+         "Answer with lists of topics: by cluster, of the system, of units."),
+    FLAG("needWaitForService", need_wait_for_service, "false",
+         "Refuse to tell routes until waitSecondsForService have passed since the start."),
+    {"waitSecondsForService", RQ_OPT_I32, AT(wait_seconds_for_service), "45", 0, 86400, "0 … 86400",
+     "See needWaitForService."},
+    FLAG("deleteTopicWithBrokerRegistration", delete_topic_with_broker_registration, "false",
+         "Forget a topic of a broker when a registration does not name it any more."),
+    STRING("configBlackList", config_black_list, "configBlackList;configStorePath;kvConfigPath",
+           "Options that a request may not change."),
+};
+
+const struct rq_table rq_namesrv_options_table = {
+    .object = "namesrv",
+    .options = rows,
+    .count = sizeof rows / sizeof rows[0],
+    .struct_size = sizeof(struct rq_namesrv_options),
+};
+
+static struct rq_slice trim(struct rq_slice s)
+{
+    while (s.n && (unsigned char)s.p[0] <= ' ') {
+        s = rq_slice(s.p + 1, s.n - 1);
+    }
+    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
+        s.n--;
+    }
+    return s;
+}
+
+/* Whether a list separated by semicolons has a name. */
+static bool is_listed(const char *list, struct rq_slice name)
+{
+    for (const char *at = list; at && *at;) {
+        size_t n = strcspn(at, ";");
+        if (rq_slice_eq(rq_slice(at, n), name)) {
+            return true;
+        }
+        at += n + (at[n] == ';');
+    }
+    return false;
+}
+
+static enum rq_properties_result set_line(struct rq_namesrv_options *options, struct rq_slice line,
+                                          const char *black_list, rmq_error **err)
+{
+    const char *equals = line.n ? memchr(line.p, '=', line.n) : NULL;
+    if (!equals || line.p[0] == '#') {
+        return RQ_PROPERTIES_SET;
+    }
+    size_t n = (size_t)(equals - line.p);
+    struct rq_slice name = trim(rq_slice(line.p, n));
+    if (is_listed(black_list, name)) {
+        return RQ_PROPERTIES_FORBIDDEN;
+    }
+    char *key = rq_slice_dup(name);
+    char *value = rq_slice_dup(trim(rq_slice(equals + 1, line.n - n - 1)));
+    rmq_status st = key && value ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    if (!st && rq_table_find(&rq_namesrv_options_table, key)) {
+        st = rq_table_set(&rq_namesrv_options_table, options, key, value, err);
+    }
+    rq_free(key);
+    rq_free(value);
+    return st ? RQ_PROPERTIES_WRONG : RQ_PROPERTIES_SET;
+}
+
+enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options, struct rq_slice text,
+                                                 const char *black_list, rmq_error **err)
+{
+    struct rq_namesrv_options copy;
+    enum rq_properties_result result = RQ_PROPERTIES_SET;
+    if (rq_table_copy(&rq_namesrv_options_table, &copy, options)) {
+        (void)rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+        return RQ_PROPERTIES_WRONG;
+    }
+    while (text.n && result == RQ_PROPERTIES_SET) {
+        const char *end = memchr(text.p, '\n', text.n);
+        struct rq_slice line = rq_slice(text.p, end ? (size_t)(end - text.p) : text.n);
+        result = set_line(&copy, line, black_list, err);
+        text = end ? rq_slice(end + 1, text.n - line.n - 1) : rq_slice(NULL, 0);
+    }
+    if (result == RQ_PROPERTIES_SET) {
+        rq_table_free(&rq_namesrv_options_table, options);
+        *options = copy;
+    } else {
+        rq_table_free(&rq_namesrv_options_table, &copy);
+    }
+    return result;
+}
+
+void rq_namesrv_options_write(const struct rq_namesrv_options *options, struct rq_buf *out)
+{
+    for (size_t i = 0; i < rq_namesrv_options_table.count; i++) {
+        rq_buf_add_str(out, rows[i].name);
+        rq_buf_add_char(out, '=');
+        rq_table_value_text(&rows[i], options, out);
+        rq_buf_add_char(out, '\n');
+    }
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The name server over sockets: settings that outlive it, options by request, routes for old and new readers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/time.h"
+#include "unit/broker/raw.h"
+
+static char dir[64];
+static rmq_namesrv *namesrv;
+static struct raw *raw;
+
+static void open_with(const char *properties)
+{
+    rmq_error *err = NULL;
+    ck_assert_msg(rmq_namesrv_start_properties(NULL, 0, properties, &namesrv, &err) == RMQ_OK, "%s",
+                  err ? rmq_error_message(err) : "");
+    raw = raw_open(rmq_namesrv_addr(namesrv));
+}
+
+static void close_it(void)
+{
+    raw_close(raw);
+    rmq_namesrv_stop(namesrv);
+}
+
+static void setup(void)
+{
+    strcpy(dir, "/tmp/rmq-namesrv-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static void teardown(void)
+{
+    rq_sys_rmtree(dir);
+}
+
+static struct raw_answer *kv(int32_t code, const char *key, const char *value)
+{
+    struct rq_hdr_kv header = {.namespace = rq_slice_str("SPACE"),
+                               .key = rq_slice_str(key),
+                               .value = rq_slice_str(value)};
+    return raw_call(raw, code, &rq_tab_kv, &header, rq_slice(NULL, 0));
+}
+
+START_TEST(key_value_settings_outlive_the_name_server)
+{
+    char properties[128];
+    snprintf(properties, sizeof properties, "# a comment\nkvConfigPath = %s/kvConfig.json\n", dir);
+    open_with(properties);
+    ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "one", "1 \"quoted\"")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "two", "2")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(kv(RQ_REQ_DELETE_KV_CONFIG, "two", NULL)->header.code, RQ_RESP_SUCCESS);
+    close_it();
+    open_with(properties);
+    struct raw_answer *answer = kv(RQ_REQ_GET_KV_CONFIG, "one", NULL);
+    ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "value"), "1 \"quoted\""));
+    ck_assert_int_eq(kv(RQ_REQ_GET_KV_CONFIG, "two", NULL)->header.code, RQ_RESP_QUERY_NOT_FOUND);
+    close_it();
+}
+END_TEST
+
+START_TEST(options_are_told_and_changed_by_request)
+{
+    char properties[128];
+    struct rq_buf stored;
+    snprintf(properties, sizeof properties, "configStorePath=%s/namesrv.properties", dir);
+    open_with(properties);
+    struct raw_answer *answer = raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL,
+                                         rq_slice_str("enableTopicList=false\nunknownOne=7\n"));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_NAMESRV_CONFIG, NULL, NULL, rq_slice(NULL, 0)),
+                      "enableTopicList=false\n"));
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_GET_SYSTEM_TOPIC_LIST_FROM_NS, NULL, NULL,
+                              rq_slice(NULL, 0))
+                         ->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL,
+                              rq_slice_str("kvConfigPath=/x\n"))
+                         ->header.code,
+                     RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL,
+                              rq_slice_str("scanNotActiveBrokerInterval=often\n"))
+                         ->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
+    close_it();
+    snprintf(properties, sizeof properties, "%s/namesrv.properties", dir);
+    rq_buf_init(&stored, 0);
+    ck_assert_int_eq(rq_sys_read_file(properties, 1 << 16, &stored, NULL), RMQ_OK);
+    ck_assert_ptr_nonnull(strstr(rq_buf_cstr(&stored), "enableTopicList=false\n"));
+    rq_buf_free(&stored);
+}
+END_TEST
+
+START_TEST(a_name_server_told_to_wait_tells_no_route)
+{
+    open_with("needWaitForService=true\nwaitSecondsForService=3600\n");
+    struct rq_hdr_topic header = {.topic = rq_slice_str("T")};
+    struct raw_answer *answer =
+        raw_call(raw, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &header, rq_slice(NULL, 0));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
+    close_it();
+}
+END_TEST
+
+START_TEST(an_option_out_of_range_is_an_error_at_start)
+{
+    rmq_error *err = NULL;
+    ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, "scanNotActiveBrokerInterval=0", &namesrv, &err),
+                     RMQ_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "scanNotActiveBrokerInterval"));
+    rmq_error_destroy(err);
+}
+END_TEST
+
+static struct raw_answer *route(int32_t version, bool standard)
+{
+    struct rq_hdr_topic header = {.topic = rq_slice_str("TBW102")};
+    raw->version = version;
+    if (standard) {
+        RQ_SET(topic, &header, accept_standard_json_only, true);
+    }
+    return raw_call(raw, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &header, rq_slice(NULL, 0));
+}
+
+START_TEST(integer_keys_are_bare_for_old_readers_and_quoted_for_new_ones)
+{
+    open_with(NULL);
+    const char *const pairs[] = {"namesrvAddr", rmq_namesrv_addr(namesrv), NULL};
+    rmq_broker *broker = start_broker(pairs);
+    ck_assert(raw_has(route(300, false), "\"brokerAddrs\":{0:\""));
+    ck_assert(raw_has(route(300, true), "\"brokerAddrs\":{\"0\":\""));
+    ck_assert(raw_has(route(479, false), "\"brokerAddrs\":{\"0\":\""));
+    rmq_broker_stop(broker);
+    close_it();
+}
+END_TEST
+
+START_TEST(the_order_configuration_of_a_topic_is_told_where_it_is_wanted)
+{
+    open_with("orderMessageEnable=true");
+    const char *const pairs[] = {"namesrvAddr", rmq_namesrv_addr(namesrv), NULL};
+    rmq_broker *broker = start_broker(pairs);
+    struct rq_hdr_kv header = {.namespace = rq_slice_str("ORDER_TOPIC_CONFIG"),
+                               .key = rq_slice_str("TBW102"),
+                               .value = rq_slice_str("broker-a:4")};
+    raw_call(raw, RQ_REQ_PUT_KV_CONFIG, &rq_tab_kv, &header, rq_slice(NULL, 0));
+    ck_assert(raw_has(route(479, true), "\"orderTopicConf\":\"broker-a:4\""));
+    rmq_broker_stop(broker);
+    close_it();
+}
+END_TEST
+
+Suite *nameserver_suite(void);
+
+Suite *nameserver_suite(void)
+{
+    Suite *suite = suite_create("nameserver");
+    TCase *tc = tcase_create("nameserver");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 30);
+    tcase_add_test(tc, key_value_settings_outlive_the_name_server);
+    tcase_add_test(tc, options_are_told_and_changed_by_request);
+    tcase_add_test(tc, a_name_server_told_to_wait_tells_no_route);
+    tcase_add_test(tc, an_option_out_of_range_is_an_error_at_start);
+    tcase_add_test(tc, integer_keys_are_bare_for_old_readers_and_quoted_for_new_ones);
+    tcase_add_test(tc, the_order_configuration_of_a_topic_is_told_where_it_is_wanted);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
