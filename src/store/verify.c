@@ -267,7 +267,7 @@ rmq_status rmq_store_verify(rmq_store *store, rmq_store_check *out, size_t size,
     }
     rq_json_free(v.topics_file);
     store->verified = st == RMQ_OK;
-    v.out.verdict = judge(&v);
+    v.out.verdict = (int32_t)judge(&v);
     memset(out, 0, size);
     memcpy(out, &v.out, size < sizeof v.out ? size : sizeof v.out);
     return st;
