@@ -300,7 +300,7 @@ $(BUILD)/fuzz/fuzz/%: $(BUILD)/fuzz/test/fuzz/%.o $(call objects,$(NEEDS_all))
 
 BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/*.c)))
 bench: all $(BENCHES)
-	$(Q)B=$(B) tests/bench/run.sh
+	$(Q)B=$(B) T=$(T) tests/bench/run.sh
 $(B)/bench/%: tests/bench/%.c $(call objects,$(NEEDS_all)) $(B)/flags
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
@@ -391,8 +391,8 @@ clean:
 #: make cov           test coverage by file
 #: make fuzz T=frame TIME=60     one fuzz target with clang; FUZZ=all for all
 #: make crash N=500 [SEED=1]      kills and power cuts of the store in a loop
-#: make bench         speed, next to the peers that are found
 #: make soak          outages of minutes, hundreds of starts and stops, a gigabyte of backlog
+#: make bench         speed, next to the peers that are found; T=store (client producer consumer broker) for one part
 #: make interop       against the real Apache RocketMQ; CASES="name ..." for some
 #: make lint          layers, symbols, headers, docs, sizes, cppcheck, clang-tidy
 #: make format        rewrites the sources with clang-format

@@ -58,7 +58,7 @@ void rq_store_metrics(struct rq_store *store, struct rq_store_metrics *out)
     bool lags = out->info.max_commit_log_offset > out->info.dispatched_commit_log_offset;
     out->dispatch_lag_bytes =
         lags ? out->info.max_commit_log_offset - out->info.dispatched_commit_log_offset : 0;
-    out->dispatch_lag_ms = lags && last > dispatched ? last - dispatched : 0;
+    out->dispatch_lag_ms = lags && dispatched > 0 && last > dispatched ? last - dispatched : 0;
     int64_t dirty = out->info.max_commit_log_offset - out->info.flushed_commit_log_offset;
     out->dirty_pages = dirty > 0 ? (dirty + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE : 0;
     out->append_step = RQ_METRICS_APPEND_STEP;

@@ -5,7 +5,9 @@
 # `make bench`: our client and our broker next to the peers that are found, on one machine in one run, CPU µs a message.
 #   client: bare programs, ours, Go, Java, all against the real 5.3.3 broker where it is there, else against ours
 #   broker: ours and the real one, both under the same client (Go where it is there, else ours)
-# tests/interop/setup.sh brings the real broker and the peers. SCALE=10 takes a tenth of the messages. Results are also in
+#   producer, consumer: the parts of client alone
+#   store: without a network, see store.sh
+# T=store (client, producer, consumer, broker) chooses one; without it all run. tests/interop/setup.sh brings the real broker and the peers. SCALE=10 takes a tenth of the messages. Results are also in
 # build/bench.jsonl, a line each.
 
 set -u
@@ -16,6 +18,12 @@ B=${B:-build/release}
 cache=${RMQ_INTEROP_CACHE:-build/interop}
 rmq=$B/rmq
 scale=${SCALE:-1}
+what=${T:-all}
+case $what in
+all | client | producer | consumer | broker) ;;
+store) exec tests/bench/store.sh ;;
+*) echo "choose T=store, client, producer, consumer or broker, not $what" >&2; exit 2 ;;
+esac
 port=${RMQ_BENCH_PORT:-19900}
 work=$(mktemp -d)
 lines=build/bench.jsonl
@@ -105,6 +113,7 @@ bench_client() {
     "$rmq" topic create -n "$ns" -t Bench -q 8 > "$work/topic" 2>&1 || { cat "$work/topic"; exit 1; }
     printf '\n%-28s %8s %8s | %8s %8s %8s %8s\n' "client, CPU µs a message" "Go/ours" "Java/ours" bare ours Go Java
     for kind in sync async; do
+        [ "$what" != consumer ] || break
         bare=$(measure bare "$B/bench/bare_bench" $kind $sync_count)
         # shellcheck disable=SC2046
         ours=$(measure ours "$rmq" bench produce $(produce_args $kind "$ns") -o json)
@@ -117,6 +126,8 @@ bench_client() {
         [ $kind = sync ] && client_row "sync, 16 threads" 19 "$bare" "$ours" "$gov" "$javav"
         [ $kind = async ] && client_row "async, window 1000" 5 "$bare" "$ours" "$gov" "$javav"
     done
+    [ "$what" != producer ] || return 0
+    [ "$what" != consumer ] || "$rmq" bench produce -n "$ns" -t Bench --mode async --count $((consume_count + warm)) --size 1024 --window 1000 --warmup 0 > /dev/null 2>&1
     bare=$(measure bare "$B/bench/bare_bench" consume $consume_count)
     local args="-n $ns -t Bench --count $consume_count --threads 16 --warmup $warm --timeout 120"
     # shellcheck disable=SC2086
@@ -184,12 +195,20 @@ real_threads=-
 if [ -n "$real" ]; then
     start_real
     read -r real_rss real_threads < <(idle_of "$real_pid" "$real_ns_pid")
+fi
+if [ "$what" = broker ]; then
+    :
+elif [ -n "$real" ]; then
     echo "client: against the real 5.3.3 broker"
     bench_client "$real_ns"
 else
     echo "client: against our broker (no real one in $cache; tests/interop/setup.sh brings it)"
     bench_client "$ours_ns"
 fi
+case $what in
+all | broker) ;;
+*) exit 0 ;;
+esac
 mapfile -t ours_costs < <(bench_broker "$ours_pid" "$ours_ns")
 real_costs=(- - -)
 [ -z "$real" ] || mapfile -t real_costs < <(bench_broker "$real_pid" "$real_ns")
@@ -204,3 +223,4 @@ broker_row "start of process, ms" 50 "$(start_time_ms)" -
     echo "{\"what\":\"broker\",\"peer\":\"ours\",\"async\":\"${ours_costs[0]}\",\"sync\":\"${ours_costs[1]}\",\"consume\":\"${ours_costs[2]}\",\"idle_kb\":\"$ours_rss\",\"threads\":\"$ours_threads\"}"
     echo "{\"what\":\"broker\",\"peer\":\"java\",\"async\":\"${real_costs[0]}\",\"sync\":\"${real_costs[1]}\",\"consume\":\"${real_costs[2]}\",\"idle_kb\":\"$real_rss\",\"threads\":\"$real_threads\"}"
 } >> "$lines"
+[ "$what" != all ] || tests/bench/store.sh

@@ -2,19 +2,23 @@
 /* Copyright The librmq Authors */
 /*
  * Speed of the store without a network, 1 KiB bodies, beside a bare loop of CRC and copy into a fresh mapped file. Prints one line per
- * measurement. Usage: store_bench [-d DIR] [-n MESSAGES] [-t THREADS] [-o] [WHAT...]; -o prints JSON; WHAT of bare append dispatch read
- * sync open (default: all). DIR (default /var/tmp) should be on the disk in question.
+ * measurement. Usage: store_bench [-d DIR] [-n MESSAGES] [-t THREADS] [-o] [WHAT...]; -o prints JSON; WHAT of bare append dispatch threads
+ * lag read sync open kill verify (default: all). DIR (default /var/tmp) should be on the disk in question.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <rmq/store.h>
 
 #include "base/crc.h"
 #include "base/sys.h"
@@ -369,11 +373,120 @@ static void opening(void)
     rq_store_close(store);
 }
 
+/* A child writes and is killed; then the store is opened here. */
+static void recovering(void)
+{
+    int ready[2];
+    char byte = 0;
+    if (pipe(ready) < 0) {
+        die("pipe");
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        struct rq_store *store = open_store(false, true, false);
+        append_loop(store, bench.count, true);
+        if (write(ready[1], &byte, 1) == 1) {
+            pause();
+        }
+        _exit(1);
+    }
+    close(ready[1]);
+    if (child < 0 || read(ready[0], &byte, 1) != 1) {
+        die("writer");
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    struct clock began = start();
+    struct rq_store *store = open_store(false, true, true);
+    report("open after SIGKILL", 1, began);
+    struct rq_store_info info;
+    rq_store_info(store, &info);
+    if (!bench.json) {
+        printf("%-28s %.2f GiB\n", "  of a store of",
+               (double)info.max_commit_log_offset / (double)FILE_SIZE);
+    }
+    rq_store_close(store);
+}
+
+/* ---- lag ---- */
+
+struct lag {
+    struct rq_store *store;
+    atomic_bool stop;
+    int64_t most_ms;
+    int64_t most_bytes;
+};
+
+static void *watch_lag(void *arg)
+{
+    struct lag *lag = arg;
+    while (!atomic_load(&lag->stop)) {
+        struct rq_store_metrics now;
+        struct timespec pause_ms = {.tv_nsec = 1000000};
+        rq_store_metrics(lag->store, &now);
+        lag->most_ms = now.dispatch_lag_ms > lag->most_ms ? now.dispatch_lag_ms : lag->most_ms;
+        lag->most_bytes =
+            now.dispatch_lag_bytes > lag->most_bytes ? now.dispatch_lag_bytes : lag->most_bytes;
+        nanosleep(&pause_ms, NULL);
+    }
+    return NULL;
+}
+
+/* Appends at full rate as the broker does, dispatching after every 32; how far the queues stay behind. */
+static void lagging(void)
+{
+    pthread_t thread;
+    struct lag lag = {.store = open_store(false, true, false)};
+    if (pthread_create(&thread, NULL, watch_lag, &lag) != 0) {
+        die("thread");
+    }
+    append_loop(lag.store, bench.count, true);
+    atomic_store(&lag.stop, true);
+    pthread_join(thread, NULL);
+    if (bench.json) {
+        printf("{\"what\":\"dispatch lag\",\"most_ms\":%lld,\"most_bytes\":%lld}\n",
+               (long long)lag.most_ms, (long long)lag.most_bytes);
+    } else {
+        printf("%-28s %lld ms, %lld bytes at most\n", "dispatch lag", (long long)lag.most_ms,
+               (long long)lag.most_bytes);
+    }
+    rq_store_close(lag.store);
+}
+
+/* ---- checking ---- */
+
+static void verifying(void)
+{
+    rmq_store *store = NULL;
+    rmq_store_check check;
+    struct rq_store *writer = open_store(false, true, false);
+    append_loop(writer, bench.count, true);
+    rq_store_close(writer);
+    for (int round = 0; round < 2; round++) {
+        struct clock began = start();
+        if (rmq_store_open(store_dir, NULL, &store, NULL) != RMQ_OK ||
+            rmq_store_verify(store, &check, sizeof check, NULL) != RMQ_OK ||
+            check.verdict != RMQ_STORE_WHOLE) {
+            die("verify");
+        }
+        stop(&began);
+        double gib = (double)check.log_bytes / (double)FILE_SIZE;
+        printf(bench.json ? "{\"what\":\"%s\",\"gib_per_s\":%.2f,\"gib_per_cpu_s\":%.2f}\n"
+                          : "%-28s %.2f GiB/s, %.2f GiB a second of this thread\n",
+               round == 0 ? "verify, first time" : "verify", gib / ((double)began.wall_us / 1e6),
+               gib / ((double)began.cpu_us / 1e6));
+        rmq_store_close(store);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {
-    {"read", reading}, {"sync", syncing}, {"open", opening}, {"threads", appending_in_threads}};
+} parts[] = {{"read", reading},    {"sync", syncing},
+             {"open", opening},    {"threads", appending_in_threads},
+             {"kill", recovering}, {"lag", lagging},
+             {"verify", verifying}};
 
 static void run_part(const char *name)
 {
@@ -398,8 +511,8 @@ static void run_part(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const char *const all[] = {"bare", "append", "dispatch", "threads",
-                                      "read", "sync",   "open"};
+    static const char *const all[] = {"bare", "append", "dispatch", "threads", "lag",
+                                      "read", "sync",   "open",     "kill",    "verify"};
     int option;
     while ((option = getopt(argc, argv, "d:n:t:o")) != -1) {
         switch (option) {

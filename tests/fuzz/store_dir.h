@@ -80,7 +80,8 @@ static inline void fuzz_append(struct rq_store *store, int i)
 {
     char properties[64];
     struct rq_store_put put;
-    snprintf(properties, sizeof properties, "KEYS\001k%d\002TAGS\001t\002UNIQ_KEY\001u%d\002", i, i);
+    snprintf(properties, sizeof properties, "KEYS\001k%d\002TAGS\001t\002UNIQ_KEY\001u%d\002", i,
+             i);
     struct rq_msg msg = {.topic = rq_slice_str("T"),
                          .queue_id = i % 2,
                          .born_host = {.addr = {10, 0, 0, 1}, .len = 4, .port = 1},
@@ -112,8 +113,8 @@ static inline void fuzz_ask(struct rq_store *store)
     struct rq_store_ref refs[8];
     int64_t time;
     int64_t last;
-    size_t n = rq_store_query(store, topic, rq_slice_str("k3"), 0, INT64_MAX / 2, 8, refs, &time,
-                              &last);
+    size_t n =
+        rq_store_query(store, topic, rq_slice_str("k3"), 0, INT64_MAX / 2, 8, refs, &time, &last);
     for (size_t i = 0; i < n; i++) {
         rq_store_ref_release(&refs[i]);
     }

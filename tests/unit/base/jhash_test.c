@@ -21,14 +21,33 @@ START_TEST(bytes_that_are_no_utf8_count_as_the_replacement_character)
 {
     ck_assert_int_eq(rq_java_hash(rq_slice("\xff", 1)), 0xFFFD);
     ck_assert_int_eq(rq_java_hash(rq_slice("\xC3", 1)), 0xFFFD);
-    ck_assert_int_eq(rq_java_hash(rq_slice("\xED\xA0\x80", 3)), (0xFFFD * 31 + 0xFFFD) * 31 + 0xFFFD);
+    ck_assert_int_eq(rq_java_hash(rq_slice("\xED\xA0\x80", 3)),
+                     (0xFFFD * 31 + 0xFFFD) * 31 + 0xFFFD);
+}
+END_TEST
+
+START_TEST(long_texts_hash_as_short_ones)
+{
+    char text[64];
+    for (size_t n = 0; n < sizeof text; n++) {
+        for (size_t odd = 0; odd <= n;
+             odd++) { /* one byte that is no ASCII, at every place, or none */
+            uint32_t expected = 0;
+            for (size_t i = 0; i < n; i++) {
+                text[i] = (char)(i == odd ? 0xff : 'a' + (int)(i * 7 % 20));
+                expected = 31 * expected + (i == odd ? 0xFFFDu : (unsigned char)text[i]);
+            }
+            ck_assert_int_eq(rq_java_hash(rq_slice(text, n)), (int32_t)expected);
+        }
+    }
 }
 END_TEST
 
 START_TEST(java_order_is_by_utf16_units)
 {
     /* U+FF41 is one unit above the surrogates that stand for U+1F600. */
-    ck_assert_int_gt(rq_java_compare(rq_slice_str("\xEF\xBD\x81"), rq_slice_str("\xF0\x9F\x98\x80")), 0);
+    ck_assert_int_gt(
+        rq_java_compare(rq_slice_str("\xEF\xBD\x81"), rq_slice_str("\xF0\x9F\x98\x80")), 0);
     ck_assert_int_lt(rq_java_compare(rq_slice_str("a"), rq_slice_str("ab")), 0);
     ck_assert_int_eq(rq_java_compare(rq_slice_str("abc"), rq_slice_str("abc")), 0);
 }
@@ -47,6 +66,7 @@ Suite *jhash_suite(void)
     TCase *tc = tcase_create("jhash");
     tcase_add_test(tc, java_hashes_are_those_of_java);
     tcase_add_test(tc, bytes_that_are_no_utf8_count_as_the_replacement_character);
+    tcase_add_test(tc, long_texts_hash_as_short_ones);
     tcase_add_test(tc, java_order_is_by_utf16_units);
     tcase_add_test(tc, crc_of_hello_is_the_known_one_also_in_parts);
     suite_add_tcase(suite, tc);
