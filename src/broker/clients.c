@@ -430,3 +430,26 @@ struct rq_conn *rq_clients_producer(struct rq_clients *clients, struct rq_slice 
     rq_mutex_unlock(&clients->lock);
     return conn;
 }
+
+static struct rq_conn *find_open(const struct rq_members *members, struct rq_slice client_id)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        struct rq_conn *conn = members->items[i].conn;
+        if (rq_slice_eq_str(client_id, members->items[i].client_id) && rq_conn_is_open(conn)) {
+            return rq_conn_retain(conn);
+        }
+    }
+    return NULL;
+}
+
+struct rq_conn *rq_clients_producer_by_id(struct rq_clients *clients, struct rq_slice client_id)
+{
+    struct rq_conn *conn = NULL;
+    rq_mutex_lock(&clients->lock);
+    const struct rq_map_entry *entry;
+    for (size_t i = 0; !conn && (entry = rq_map_next(&clients->producers, &i));) {
+        conn = find_open(entry->value, client_id);
+    }
+    rq_mutex_unlock(&clients->lock);
+    return conn;
+}

@@ -90,6 +90,9 @@ struct rq_conn *rq_clients_find(struct rq_clients *clients, struct rq_slice grou
 /* One of a producer group's connections that is open, by turns, retained, or NULL. */
 struct rq_conn *rq_clients_producer(struct rq_clients *clients, struct rq_slice group, uint32_t turn);
 
+/* The connection of a client that is a producer, by client id, retained, or NULL. */
+struct rq_conn *rq_clients_producer_by_id(struct rq_clients *clients, struct rq_slice client_id);
+
 /* Bodies; false when the group has no members. */
 bool rq_clients_write_ids(struct rq_clients *clients, struct rq_slice group, struct rq_buf *out); /* 38 */
 bool rq_clients_write_consumers(struct rq_clients *clients, struct rq_slice group,

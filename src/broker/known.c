@@ -310,7 +310,6 @@ static const struct rq_option rows[] = {
     KNOWN("storePathDLedgerCommitLog"),
     KNOWN("storePathEpochFile"),
     KNOWN("storePathIndex"),
-    KNOWN("storeReplyMessageEnable"),
     KNOWN("storeType"),
     KNOWN("subscriptionExpiredTimeout"),
     KNOWN("syncBrokerMemberGroupPeriod"),

@@ -66,6 +66,8 @@ static const struct rq_option rows[] = {
     FLAG("traceOn", trace_on, "true", "Tell clients to record traces."),
     FLAG("rejectTransactionMessage", reject_transaction_message, "false",
          "Refuse transactional messages."),
+    FLAG("storeReplyMessageEnable", store_reply_message_enable, "true",
+         "Store replies in the topic <cluster>_REPLY_TOPIC, too, when they have been passed on."),
     I64("transactionTimeOut", transaction_time_out, "6000", 0, INT64_MAX,
         "A half message is first asked about when it is so many milliseconds old."),
     I32("transactionCheckMax", transaction_check_max, "15", 1, INT32_MAX,

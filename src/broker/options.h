@@ -49,6 +49,7 @@ struct rq_broker_options {
     const char *region_id;
     bool trace_on;
     bool reject_transaction_message;
+    bool store_reply_message_enable;
     int64_t transaction_time_out;
     int32_t transaction_check_max;
     int64_t transaction_check_interval;

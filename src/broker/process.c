@@ -13,6 +13,8 @@ static const struct {
     {RQ_REQ_LITE_PULL_MESSAGE, rq_process_pull},
     {RQ_REQ_SEND_BATCH_MESSAGE, rq_process_send},
     {RQ_REQ_SEND_MESSAGE, rq_process_send},
+    {RQ_REQ_SEND_REPLY_MESSAGE_V2, rq_process_send},
+    {RQ_REQ_SEND_REPLY_MESSAGE, rq_process_send},
     {RQ_REQ_UPDATE_CONSUMER_OFFSET, rq_process_update_offset},
     {RQ_REQ_HEART_BEAT, rq_process_heartbeat},
     {RQ_REQ_QUERY_CONSUMER_OFFSET, rq_process_query_offset},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Sends (10, 310, 320): checks, automatic topics, retry and dead-letter rules, one append, one answer. The header's fields stay where the frame has them.
+ * Sends (10, 310, 320, and the replies 324, 325): checks, automatic topics, retry and dead-letter rules, one append, one answer. The header's fields stay where the frame has them.
  * Loop thread of the connection. Counterparts: SendMessageProcessor, AbstractSendMessageProcessor.
  */
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "broker/auto_topic.h"
 #include "broker/broker.h"
 #include "broker/put.h"
+#include "broker/reply.h"
 #include "broker/send_answer.h"
 #include "broker/unique_id.h"
 #include "wire/names.h"
@@ -447,9 +448,16 @@ void rq_process_send(const struct rq_request *request)
     sending.request = request;
     sending.broker = request->broker;
     memset(&sending.msg, 0, sizeof sending.msg);
+    int32_t code = request->in->header->code;
     const struct rq_fields *table =
-        request->in->header->code == RQ_REQ_SEND_MESSAGE ? &rq_tab_send : &rq_tab_send_v2;
+        code == RQ_REQ_SEND_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE ? &rq_tab_send : &rq_tab_send_v2;
     if (!rq_request_decode(request, table, &sending.header) || !check_topic(&sending)) {
+        return;
+    }
+    if (code == RQ_REQ_SEND_REPLY_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE_V2) {
+        if (choose_queue(&sending)) {
+            rq_reply_pass_on(request, sending.msg.queue_id);
+        }
         return;
     }
     rq_buf_init(&sending.props, 0);
