@@ -70,6 +70,11 @@ RMQ_API const char *rmq_message_keys(const rmq_message *message);
 RMQ_API const char *rmq_message_property(const rmq_message *message, const char *name);
 RMQ_API const void *rmq_message_body(const rmq_message *message, size_t *size);
 
+/* The message that answers a request (rmq_producer_request): its topic, and the properties that lead it back. Give it a body and send it with any producer,
+ * or use rmq_producer_reply. The caller destroys it. Errors: RMQ_ERR_INVALID (the message is no request), RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_message_create_reply(const rmq_message_view *request, rmq_message **out,
+                                            rmq_error **err);
+
 /* Frees the message. An asynchronous send that is still running keeps what it needs. NULL is accepted. Since 0.1.0. */
 RMQ_API void rmq_message_destroy(rmq_message *message);
 

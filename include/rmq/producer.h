@@ -327,6 +327,33 @@ RMQ_API void *rmq_send_context_data(const rmq_send_context *context);
  * RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_stats(rmq_producer *producer, char **out, rmq_error **err);
 
+/* ---- requests and replies (DefaultMQProducer.request, MessageUtil) ---- */
+
+/* Called once per accepted rmq_producer_request_async, on the callback thread, as rmq_send_fn. Exactly one of reply and err is not NULL; both are
+ * borrowed for the call (rmq_message_view_retain keeps the reply). */
+typedef void (*rmq_request_fn)(const rmq_message_view *reply, const rmq_error *err, void *user);
+
+/* Sends a message and waits for the reply of a consumer that answers it. timeout_ms is the deadline for both together; 0 = sendMsgTimeout. *reply is the caller's
+ * on RMQ_OK and freed by rmq_message_view_release. The message is not changed; a borrowed body must live until the call returns. Any thread but a
+ * callback. Errors: RMQ_ERR_TIMEOUT (no reply in time; the consumer may have done its work), RMQ_ERR_CLOSED, RMQ_ERR_STATE (on the callback thread), and
+ * those of rmq_producer_send. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_request(rmq_producer *producer, const rmq_message *message,
+                                        int64_t timeout_ms, const rmq_message_view **reply,
+                                        rmq_error **err);
+
+/* The same without waiting; done is called exactly once when RMQ_OK was returned, and never otherwise. A borrowed body must live until then. The first request
+ * to a topic waits for its route. Errors as rmq_producer_send_async. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_request_async(rmq_producer *producer, const rmq_message *message,
+                                              int64_t timeout_ms, rmq_request_fn done, void *user,
+                                              rmq_error **err);
+
+/* For consumers of requests: sends a reply with this body (1 byte or more, copied) and waits until the requester has it. Any thread that may block, a listener
+ * too. Errors: RMQ_ERR_INVALID (the message is no request), RMQ_ERR_BROKER with code 1 (the requester is gone), and those of rmq_producer_send.
+ * Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_view *request,
+                                      const void *body, size_t size, int64_t timeout_ms,
+                                      rmq_error **err);
+
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest with RMQ_ERR_CLOSED, and
  * leaves the brokers. May be called twice, from any thread, from a callback. When it has returned (outside a callback),
  * no callback starts any more. RMQ_ERR_TIMEOUT when sends had to be cut off. Since 0.1.0. */

@@ -356,6 +356,11 @@ bool rq_instance_is_beating(const struct rq_instance *instance)
     return instance->beats > 0;
 }
 
+bool rq_instance_has_greeted(const struct rq_instance *instance)
+{
+    return instance->beats == 0 && !rq_timer_running(&instance->soon_timer);
+}
+
 static void send_beat(struct rq_instance *instance, struct rq_peer *peer,
                       struct rq_broker_health *health, struct rq_slice body, int64_t timeout_ms,
                       bool is_new)

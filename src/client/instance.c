@@ -171,12 +171,32 @@ static void check_transaction(struct rq_instance *instance, struct rq_peer *peer
     }
 }
 
+/* A reply is for the producer that has the request; one that came too late is dropped, and still answered well, as there. */
+static void take_reply(struct rq_instance *instance, struct rq_peer *peer, struct rq_in *in)
+{
+    bool taken = false;
+    RQ_LIST_FOREACH_SAFE(node, next, &instance->members)
+    {
+        struct rq_member *member = RQ_CONTAINER_OF(node, struct rq_member, node);
+        taken = taken || (!member->is_consumer && member->ops->request &&
+                          member->ops->request(member, peer, in->header, in));
+    }
+    if (!taken) {
+        RQ_LOG(INFO, "a reply is for no request that waits", "broker=%s", rq_peer_address(peer));
+    }
+    rq_instance_answer(instance, peer, in->header->opaque, in->header->flag, RQ_RESP_SUCCESS, NULL,
+                       rq_slice(NULL, 0));
+}
+
 static void on_request(void *user, struct rq_peer *peer, struct rq_in *in)
 {
     struct rq_instance *instance = user;
     switch (in->header->code) {
     case RQ_REQ_NOTIFY_CONSUMER_IDS_CHANGED:
         ids_changed(instance, in->header);
+        break;
+    case RQ_REQ_PUSH_REPLY_MESSAGE_TO_CLIENT:
+        take_reply(instance, peer, in);
         break;
     case RQ_REQ_CHECK_TRANSACTION_STATE:
         check_transaction(instance, peer, in);

@@ -99,6 +99,9 @@ void rq_instance_heartbeat(struct rq_instance *instance);
  * unregistering that came behind it, and have a member again that is gone. */
 bool rq_instance_is_beating(const struct rq_instance *instance);
 
+/* Loop. Every broker that is to know this client has answered, and nothing new is about to be told. */
+bool rq_instance_has_greeted(const struct rq_instance *instance);
+
 /* ---- routes ---- */
 
 /* A topic that somebody uses. While watched it is refreshed every poll interval, at once when added; changed is called on the loop with the

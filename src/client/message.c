@@ -321,6 +321,26 @@ const void *rmq_message_body(const rmq_message *message, size_t *size)
     return body ? body->data : NULL;
 }
 
+struct rmq_message *rq_message_copy(const struct rmq_message *message)
+{
+    struct rmq_message *copy = rq_alloc(sizeof *copy);
+    if (!copy) {
+        return NULL;
+    }
+    *copy = *message;
+    copy->body = NULL;
+    if (message->text == message->inline_text) {
+        copy->text = copy->inline_text;
+    } else if ((copy->text = rq_alloc(message->text_cap))) {
+        memcpy(copy->text, message->text, message->text_len);
+    } else {
+        rq_free(copy);
+        return NULL;
+    }
+    copy->body = message->body ? rq_body_retain(message->body) : NULL;
+    return copy;
+}
+
 void rmq_message_destroy(rmq_message *message)
 {
     if (!message) {

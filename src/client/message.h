@@ -45,6 +45,7 @@ struct rmq_message {
     int32_t flag;
     int32_t delay_level;
     bool wait_store_ok;
+    bool reply;   /* answers a request: goes through the broker to who asked */
     bool grouped; /* has a message group: the key of its queue */
     char inline_text[RQ_MESSAGE_INLINE];
 };
@@ -55,6 +56,9 @@ static inline struct rq_slice rq_message_pairs(const struct rmq_message *message
     size_t at = message->topic_len + 1;
     return rq_slice(message->text + at, message->text_len - at);
 }
+
+/* A message of its own with the same body; NULL when out of memory. */
+struct rmq_message *rq_message_copy(const struct rmq_message *message);
 
 /* Sets any property, also a reserved one: for the library's own use. */
 rmq_status rq_message_put(struct rmq_message *message, const char *name, const char *value);

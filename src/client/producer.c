@@ -15,6 +15,7 @@
 #include "client/fork_mark.h"
 #include "client/hooks.h"
 #include "client/options.h"
+#include "client/request.h"
 #include "client/send.h"
 #include "client/trace.h"
 #include "client/transaction.h"
@@ -28,6 +29,7 @@
 static void free_producer(struct rmq_producer *producer)
 {
     rq_checks_release(producer->checks);
+    rq_requests_release(producer->requests);
     rq_table_free(&rq_producer_table, &producer->options);
     rq_accumulator_free(producer->accumulator);
     rq_hooks_free(atomic_load_explicit(&producer->hooks, memory_order_acquire));
@@ -74,8 +76,9 @@ static rmq_status make_producer(const rmq_producer_options *options, struct rmq_
     producer->mark = rq_fork_mark();
     producer->pool = rq_send_pool_create(&producer->options);
     producer->checks = rq_checks_create(producer);
+    producer->requests = rq_requests_create(producer);
     producer->accumulator = producer->options.auto_batch ? rq_accumulator_create(producer) : NULL;
-    bool complete = producer->pool && producer->checks &&
+    bool complete = producer->pool && producer->checks && producer->requests &&
                     (producer->accumulator || !producer->options.auto_batch);
     if (!complete) {
         if (producer->pool) {
@@ -103,12 +106,15 @@ static void add_on_loop(void *arg)
     }
 }
 
-/* A broker asks the group about a transaction. */
+/* A broker asks the group about a transaction, or has a reply to a request of some producer. */
 static bool answer_request(struct rq_member *member, struct rq_peer *peer,
                            const struct rq_header *header, struct rq_in *in)
 {
-    (void)header;
-    rq_checks_ask(RQ_CONTAINER_OF(member, struct rmq_producer, member)->checks, peer, in);
+    struct rmq_producer *producer = RQ_CONTAINER_OF(member, struct rmq_producer, member);
+    if (header->code == RQ_REQ_PUSH_REPLY_MESSAGE_TO_CLIENT) {
+        return rq_requests_reply(producer->requests, peer, in);
+    }
+    rq_checks_ask(producer->checks, peer, in);
     return true;
 }
 

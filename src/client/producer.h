@@ -39,7 +39,8 @@ struct rmq_producer {
     struct rq_timer stats_timer;        /* owned by the loop */
     struct rq_member member;
     bool is_member;
-    struct rq_checks *checks; /* client/transaction.h */
+    struct rq_checks *checks;     /* client/transaction.h */
+    struct rq_requests *requests; /* client/request.h */
 
     atomic_uint next_queue; /* atomic: relaxed: round robin */
     /* A thread counts itself and then looks whether the producer is closed; shutdown closes and then looks whether somebody is inside: one

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "client/accumulate.h"
 #include "client/fork_mark.h"
+#include "client/request.h"
 #include "client/send.h"
 #include "client/trace.h"
 #include "client/transaction.h"
@@ -80,6 +81,8 @@ void rq_producer_give_up(struct rmq_producer *producer)
     }
     (void)rq_send_pool_drain(producer->pool, RQ_FOREVER);
     rq_checks_close(producer->checks, RQ_FOREVER);
+    (void)rq_requests_close(producer->requests, 0);
+    rq_requests_end(producer->requests);
     wait_for_threads(producer);
     /* The loop may still be at the end of the last completion. */
     (void)rq_instance_run(producer->instance, nothing, NULL);
@@ -93,6 +96,7 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     int64_t deadline = rq_mono_ms() + timeout_ms;
     atomic_store_explicit(&producer->closed, true, memory_order_seq_cst);
     rq_accumulator_flush(producer->accumulator);
+    bool all_replied = rq_requests_close(producer->requests, deadline);
     rq_send_pool_close(producer->pool);
     size_t cut = 0;
     if (!rq_send_pool_drain(producer->pool, deadline)) {
@@ -113,6 +117,10 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     if (cut > 0) {
         return rq_error_set(err, RMQ_ERR_TIMEOUT,
                             "%zu sends were not answered within %lld ms of the shutdown", cut,
+                            (long long)timeout_ms);
+    }
+    if (!all_replied) {
+        return rq_error_set(err, RMQ_ERR_TIMEOUT, "there were requests without a reply after %lld ms",
                             (long long)timeout_ms);
     }
     return RMQ_OK;

@@ -86,7 +86,10 @@ static rmq_status make_frame(const struct rq_send_op *op, int32_t flag, struct r
     fill_header(op, &fields);
     struct rq_frame_spec spec = rq_frame_request(
         rq_instance_serialize(op->producer->instance),
-        op->batch ? RQ_REQ_SEND_BATCH_MESSAGE : RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &fields);
+        op->batch   ? RQ_REQ_SEND_BATCH_MESSAGE
+        : op->reply ? RQ_REQ_SEND_REPLY_MESSAGE_V2
+                    : RQ_REQ_SEND_MESSAGE_V2,
+        &rq_tab_send_v2, &fields);
     spec.flag = flag;
     rmq_status st = rq_frame_encode(&out->head, &spec, body->size, NULL);
     if (st == RMQ_OK) {

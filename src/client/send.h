@@ -56,7 +56,8 @@ struct rq_send_op {
     /* Written by the caller before the first attempt. */
     enum rq_send_mode mode;
     bool batch;
-    bool half; /* a half message of a transaction */
+    bool half;  /* a half message of a transaction */
+    bool reply; /* to a request */
     bool fixed_queue;
     int32_t flag;
     int32_t sys_flag;

@@ -195,6 +195,7 @@ static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool,
     op->deadline_ms = order->deadline_ms;
     op->batch = false;
     op->half = false;
+    op->reply = false;
     op->fixed_queue = false;
     op->queue = (struct rq_route_queue){0};
     op->last = NULL;

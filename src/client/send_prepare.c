@@ -207,6 +207,7 @@ static void make_half(struct rq_send_op *op)
 rmq_status rq_send_prepare(struct rq_send_op *op, const rmq_message *message, rmq_error **err)
 {
     rq_send_begin_text(op, message);
+    op->reply = message->reply;
     take_retry_counts(op, message);
     size_t n = rq_unique_id(op->started_ms, op->unique_id);
     rq_send_add_pairs(&op->text, rq_message_pairs(message), !goes_to_retry(message));

@@ -29,6 +29,13 @@ static struct rq_frame_ref *new_ref(size_t cap)
     return ref;
 }
 
+struct rq_frame_ref *rq_frame_ref_create(size_t n, char **bytes)
+{
+    struct rq_frame_ref *ref = new_ref(n);
+    *bytes = ref ? ref->bytes : NULL;
+    return ref;
+}
+
 struct rq_frame_ref *rq_frame_ref_retain(struct rq_frame_ref *ref)
 {
     atomic_fetch_add_explicit(&ref->refs, 1, memory_order_relaxed);

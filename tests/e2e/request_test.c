@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * Requests and replies: many at once, each reply to its request; bodies of all sizes; what is known when no reply comes, the replier is
+ * told that nobody waits, or the requester is shut down.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define WAIT_MS 20000
+#define QUEUES  4
+#define MANY    200
+#define LARGE   100000
+
+/* A consumer that replies with what it got, in capitals at the first byte. */
+struct server {
+    rmq_producer *producer;
+    rmq_consumer *consumer;
+    atomic_int replied;
+    atomic_int failed;
+    atomic_int last_code;
+    atomic_int silent; /* requests that are to stay without a reply */
+};
+
+static rmq_consume_result serve(const rmq_message_view *const *messages, size_t count,
+                                rmq_consume_context *context, void *user)
+{
+    struct server *server = user;
+    (void)context;
+    for (size_t i = 0; i < count; i++) {
+        rmq_error *err = NULL;
+        size_t size = 0;
+        const void *body = rmq_message_view_body(messages[i], &size);
+        if (atomic_fetch_sub(&server->silent, 1) > 0) {
+            continue;
+        }
+        char *reply = malloc(size);
+        TL_CHECK(reply != NULL);
+        memcpy(reply, body, size);
+        reply[0] = 'R';
+        if (rmq_producer_reply(server->producer, messages[i], reply, size, 5000, &err) == RMQ_OK) {
+            atomic_fetch_add(&server->replied, 1);
+        } else {
+            atomic_store(&server->last_code, rmq_error_remote_code(err));
+            atomic_fetch_add(&server->failed, 1);
+            rmq_error_destroy(err);
+        }
+        free(reply);
+    }
+    return RMQ_CONSUME_SUCCESS;
+}
+
+static void start_server(const struct tl_cluster *cluster, struct server *server)
+{
+    server->producer = tl_producer(cluster);
+    server->consumer = tl_consumer(cluster, "*", serve, server);
+}
+
+static void stop_server(struct server *server)
+{
+    rmq_consumer_destroy(server->consumer);
+    rmq_producer_destroy(server->producer);
+}
+
+static rmq_message *message_of(const struct tl_cluster *cluster, const void *body, size_t size)
+{
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    TL_OK(rmq_message_create(cluster->topic, &message, &err));
+    TL_EQUAL(rmq_message_copy_body(message, body, size), RMQ_OK);
+    return message;
+}
+
+static void check_reply(const rmq_message_view *reply, const char *sent, size_t size)
+{
+    size_t got = 0;
+    const char *body = rmq_message_view_body(reply, &got);
+    TL_EQUAL(got, size);
+    TL_EQUAL(body[0], 'R');
+    TL_CHECK(memcmp(body + 1, sent + 1, size - 1) == 0);
+    TL_CHECK(strstr(rmq_message_view_topic(reply), "_REPLY_TOPIC") != NULL);
+    TL_CHECK(*rmq_message_view_property(reply, "ARRIVE_TIME"));
+    TL_CHECK(*rmq_message_view_property(reply, "PUSH_REPLY_TIME"));
+}
+
+static void a_request_gets_its_reply(void)
+{
+    static const size_t sizes[] = {1, 100, 4096, LARGE};
+    static char body[LARGE];
+    static struct server server;
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    start_server(&cluster, &server);
+    rmq_producer *producer = tl_producer(&cluster);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const rmq_message_view *reply = NULL;
+        for (size_t at = 0; at < sizes[i]; at++) {
+            body[at] = (char)('a' + (at + i) % 26);
+        }
+        rmq_message *message = message_of(&cluster, body, sizes[i]);
+        TL_OK(rmq_producer_request(producer, message, WAIT_MS, &reply, &err));
+        TL_CHECK(*rmq_message_property(message, "CORRELATION_ID") == '\0');
+        check_reply(reply, body, sizes[i]);
+        rmq_message_view_release(reply);
+        rmq_message_destroy(message);
+    }
+    stop_server(&server);
+    TL_EQUAL(atomic_load(&server.replied), 4);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+struct many {
+    _Atomic int done;
+    _Atomic int failed;
+    _Atomic int last_status;
+};
+
+struct one {
+    struct many *many;
+    int number;
+};
+
+static void note_reply(const rmq_message_view *reply, const rmq_error *err, void *user)
+{
+    struct one *one = user;
+    char want[32];
+    TL_CHECK((reply == NULL) != (err == NULL));
+    if (err) {
+        atomic_store(&one->many->last_status, rmq_error_status(err));
+        atomic_fetch_add(&one->many->failed, 1);
+    } else {
+        check_reply(reply, want, (size_t)snprintf(want, sizeof want, "request %d", one->number));
+        atomic_fetch_add(&one->many->done, 1);
+    }
+}
+
+static bool all_done(void *arg)
+{
+    struct many *many = arg;
+    return atomic_load(&many->done) + atomic_load(&many->failed) >= MANY;
+}
+
+static void send_many(const struct tl_cluster *cluster, rmq_producer *producer, struct one *ones,
+                      struct many *many, int count, int64_t timeout_ms)
+{
+    for (int i = 0; i < count; i++) {
+        rmq_error *err = NULL;
+        char body[32];
+        rmq_message *message =
+            message_of(cluster, body, (size_t)snprintf(body, sizeof body, "request %d", i));
+        ones[i] = (struct one){.many = many, .number = i};
+        TL_OK(rmq_producer_request_async(producer, message, timeout_ms, note_reply, &ones[i], &err));
+        rmq_message_destroy(message);
+    }
+}
+
+static void each_of_many_requests_gets_its_own_reply(void)
+{
+    static struct one ones[MANY];
+    static struct many many;
+    static struct server server;
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, QUEUES);
+    start_server(&cluster, &server);
+    rmq_producer *producer = tl_producer(&cluster);
+    send_many(&cluster, producer, ones, &many, MANY, WAIT_MS);
+    TL_CHECK(tl_wait(all_done, &many, WAIT_MS));
+    TL_EQUAL(atomic_load(&many.done), MANY);
+    rmq_producer_destroy(producer);
+    stop_server(&server);
+    TL_EQUAL(atomic_load(&server.failed), 0);
+    tl_cluster_stop(&cluster);
+}
+
+static bool has_failed(void *arg)
+{
+    return atomic_load(&((struct server *)arg)->failed) > 0;
+}
+
+static void a_request_without_a_reply_ends_at_its_deadline(void)
+{
+    static struct server server;
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    const rmq_message_view *reply = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    start_server(&cluster, &server);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_message *message = message_of(&cluster, "hello", 5);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err)); /* no request: cannot be replied to */
+    TL_CHECK(tl_wait(has_failed, &server, WAIT_MS));
+    atomic_store(&server.silent, 1);
+    int64_t start = tl_now_ms();
+    TL_EQUAL(rmq_producer_request(producer, message, 300, &reply, &err), RMQ_ERR_TIMEOUT);
+    TL_CHECK(tl_now_ms() - start >= 290);
+    TL_CHECK(reply == NULL);
+    TL_CHECK(rmq_error_maybe_stored(err));
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    stop_server(&server);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_request_that_cannot_be_sent_fails_as_a_send_does(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    const rmq_message_view *reply = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_message *message = message_of(&cluster, "hello", 5);
+    TL_OK(rmq_broker_fault_answer(cluster.broker, 310, -1, 13, "no", &err));
+    TL_EQUAL(rmq_producer_request(producer, message, WAIT_MS, &reply, &err), RMQ_ERR_BROKER);
+    TL_EQUAL(rmq_error_remote_code(err), 13);
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_replier_is_told_that_nobody_waits_any_more(void)
+{
+    static struct server server;
+    struct tl_cluster cluster;
+    static struct one one;
+    static struct many many;
+    tl_cluster_start(&cluster, QUEUES);
+    rmq_producer *producer = tl_producer(&cluster);
+    send_many(&cluster, producer, &one, &many, 1, 60000);
+    TL_EQUAL(rmq_producer_shutdown(producer, 100, NULL), RMQ_ERR_TIMEOUT);
+    TL_EQUAL(atomic_load(&many.failed), 1);
+    TL_EQUAL(atomic_load(&many.last_status), RMQ_ERR_CLOSED);
+    rmq_producer_destroy(producer);
+    start_server(&cluster, &server);
+    TL_CHECK(tl_wait(has_failed, &server, WAIT_MS));
+    stop_server(&server);
+    TL_EQUAL(atomic_load(&server.replied), 0);
+    TL_EQUAL(atomic_load(&server.last_code), 1);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_shutdown_completes_all_requests(void)
+{
+    static struct one ones[MANY];
+    static struct many many;
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    rmq_producer *producer = tl_producer(&cluster);
+    send_many(&cluster, producer, ones, &many, MANY, 60000);
+    TL_EQUAL(rmq_producer_shutdown(producer, 200, &err), RMQ_ERR_TIMEOUT);
+    rmq_error_destroy(err);
+    TL_EQUAL(atomic_load(&many.failed), MANY);
+    rmq_producer_destroy(producer);
+    TL_EQUAL(atomic_load(&many.failed), MANY);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(a_request_gets_its_reply),
+        TL_CASE(each_of_many_requests_gets_its_own_reply),
+        TL_CASE(a_request_without_a_reply_ends_at_its_deadline),
+        TL_CASE(a_request_that_cannot_be_sent_fails_as_a_send_does),
+        TL_CASE(a_replier_is_told_that_nobody_waits_any_more),
+        TL_CASE(a_shutdown_completes_all_requests),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
