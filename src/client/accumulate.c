@@ -198,7 +198,7 @@ static void arm(struct rq_task *task)
 
 bool rq_accumulator_takes(const struct rq_accumulator *accumulator, const rmq_message *message)
 {
-    return message->delay_level == 0 && !message->grouped &&
+    return message->delay_level == 0 && !message->reply && !message->grouped &&
            message->body->size + message->text_len < accumulator->most_bytes &&
            !rq_topic_is_retry(rq_slice(message->text, message->topic_len));
 }
