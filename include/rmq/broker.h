@@ -125,6 +125,17 @@ RMQ_API rmq_status rmq_broker_fault_delay(rmq_broker *broker, int code, int time
 RMQ_API rmq_status rmq_broker_fault_drop(rmq_broker *broker, int code, int times, rmq_error **err);
 RMQ_API rmq_status rmq_broker_fault_cut(rmq_broker *broker, int code, int times, rmq_error **err);
 
+/* While on, new connections are closed at once, and those that were open are closed now. Errors: RMQ_ERR_INVALID. Not from a callback of the broker's
+ * own threads. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_refuse_connections(rmq_broker *broker, bool refuse, rmq_error **err);
+
+/* While on, sends and messages sent back are answered with 14 SERVICE_NOT_AVAILABLE and not stored. Errors: RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_refuse_writes(rmq_broker *broker, bool refuse, rmq_error **err);
+
+/* The broker's wall clock goes so many milliseconds before (or, negative, behind) the machine's: store times, delayed messages, checks of transactions.
+ * Store times never go back. Errors: RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_broker_fault_clock_offset(rmq_broker *broker, int64_t offset_ms, rmq_error **err);
+
 /* What a broker does with its disk. A message is stored by a copy into a mapped file, whose blocks are reserved some way ahead. */
 typedef enum rmq_disk_op {
     RMQ_DISK_WRITE = 0,   /* the copy of one message or batch into the commit log; writes of the checkpoint */

@@ -226,9 +226,19 @@ static bool is_changeable(const char *name)
     return false;
 }
 
+/* Not a setting: done at once, whatever becomes of the other pairs. */
+static int32_t misbehave(struct rmq_broker *broker, const char *text, rmq_error **err)
+{
+    if (!broker->settings.broker.fault_injection_enable) {
+        (void)rq_error_set(err, RMQ_ERR_INVALID, "faultInjectionEnable is false");
+        return RQ_RESP_NO_PERMISSION;
+    }
+    return rq_fault_run_text(broker, text, err) ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS;
+}
+
 /* Checks one pair on a copy of the settings and notes it. Properties that nobody knows, or that are not implemented here, are passed over as
  * the Java broker passes over those it does not know. */
-static int32_t note(const struct rmq_broker *broker, struct rq_broker_settings *copy, const char *key,
+static int32_t note(struct rmq_broker *broker, struct rq_broker_settings *copy, const char *key,
                     const char *value, struct rq_buf *text, rmq_error **err)
 {
     void *object = NULL;
@@ -236,6 +246,9 @@ static int32_t note(const struct rmq_broker *broker, struct rq_broker_settings *
     if (is_listed(broker->settings.broker.config_black_list, key) || strcmp(key, "configBlackList") == 0) {
         (void)rq_error_set(err, RMQ_ERR_INVALID, "Can not update config in black list.");
         return RQ_RESP_NO_PERMISSION;
+    }
+    if (strcmp(key, "fault") == 0) {
+        return misbehave(broker, value, err);
     }
     if (!rq_broker_settings_find(copy, key, &object)) {
         return RQ_RESP_SUCCESS;
@@ -253,7 +266,7 @@ static int32_t note(const struct rmq_broker *broker, struct rq_broker_settings *
     return RQ_RESP_SUCCESS;
 }
 
-static int32_t note_line(const struct rmq_broker *broker, struct rq_broker_settings *copy,
+static int32_t note_line(struct rmq_broker *broker, struct rq_broker_settings *copy,
                          struct rq_slice line, struct rq_buf *text, rmq_error **err)
 {
     const char *equals = line.n ? memchr(line.p, '=', line.n) : NULL;

@@ -117,6 +117,9 @@ struct rmq_broker {
 /* Runs the dispatcher at the end of this turn of the session's loop: once for all messages of the turn. Loop thread. */
 void rq_broker_dispatch_soon(const struct rq_request *request);
 
+/* The broker's wall clock: the machine's, moved on request. Any thread. */
+int64_t rq_broker_now_ms(const struct rmq_broker *broker);
+
 /* Messages that the session's loop has stored, for the statistics. Loop thread. */
 void rq_broker_count_put(const struct rq_request *request, struct rq_slice topic, int32_t queue_id,
                          const struct rq_store_put *put, uint64_t nums);

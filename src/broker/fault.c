@@ -32,6 +32,7 @@ struct delayed {
 void rq_fault_init(struct rq_fault *fault)
 {
     atomic_init(&fault->active, false);
+    atomic_init(&fault->refused, 0);
     rq_mutex_init(&fault->lock);
     rq_list_init(&fault->rules);
     rq_list_init(&fault->delayed);
@@ -60,6 +61,15 @@ void rq_fault_clear(struct rq_fault *fault)
     remove_rules_locked(fault, 0, true);
     update_active_locked(fault);
     rq_mutex_unlock(&fault->lock);
+}
+
+void rq_fault_refuse(struct rq_fault *fault, enum rq_refuse what, bool refuse)
+{
+    if (refuse) {
+        atomic_fetch_or_explicit(&fault->refused, (unsigned)what, memory_order_relaxed);
+    } else {
+        atomic_fetch_and_explicit(&fault->refused, ~(unsigned)what, memory_order_relaxed);
+    }
 }
 
 void rq_fault_free(struct rq_fault *fault)
@@ -167,10 +177,22 @@ static bool take_rule(struct rq_fault *fault, int code, struct rq_fault_rule *ou
     return found;
 }
 
+static bool stores(int32_t code)
+{
+    return code == RQ_REQ_SEND_MESSAGE || code == RQ_REQ_SEND_MESSAGE_V2 ||
+           code == RQ_REQ_SEND_BATCH_MESSAGE || code == RQ_REQ_CONSUMER_SEND_MSG_BACK;
+}
+
 bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request)
 {
     struct rq_fault_rule rule;
     char *remark = NULL;
+    if (rq_fault_refuses(fault, RQ_REFUSE_WRITES) && stores(request->in->header->code)) {
+        rq_request_answer(request, RQ_RESP_SERVICE_NOT_AVAILABLE,
+                          "service not available now. It may be caused by one of the following reasons: "
+                          "a test has asked for it");
+        return true;
+    }
     if (!atomic_load_explicit(&fault->active, memory_order_relaxed) ||
         !take_rule(fault, request->in->header->code, &rule, &remark)) {
         return false;
@@ -258,7 +280,46 @@ void rmq_broker_fault_clear(rmq_broker *broker)
 {
     if (broker) {
         rq_fault_clear(&broker->fault);
+        atomic_store_explicit(&broker->fault.refused, 0, memory_order_relaxed);
+        rq_disk_set_clock_offset(rq_store_disk(broker->store), 0);
         rq_disk_clear(rq_store_disk(broker->store));
         rq_store_pause_dispatch(broker->store, false);
     }
+}
+
+static void close_conn(struct rq_conn *conn, void *arg)
+{
+    (void)arg;
+    rq_conn_close(conn, RMQ_ERR_CLOSED);
+}
+
+rmq_status rmq_broker_fault_refuse_connections(rmq_broker *broker, bool refuse, rmq_error **err)
+{
+    if (!broker) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    }
+    rq_fault_refuse(&broker->fault, RQ_REFUSE_CONNECTIONS, refuse);
+    if (refuse) {
+        rq_server_each(broker->server, close_conn, NULL);
+    }
+    return RMQ_OK;
+}
+
+rmq_status rmq_broker_fault_refuse_writes(rmq_broker *broker, bool refuse, rmq_error **err)
+{
+    if (!broker) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    }
+    rq_fault_refuse(&broker->fault, RQ_REFUSE_WRITES, refuse);
+    return RMQ_OK;
+}
+
+rmq_status rmq_broker_fault_clock_offset(rmq_broker *broker, int64_t offset_ms, rmq_error **err)
+{
+    if (!broker) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    }
+    rq_disk_set_clock_offset(rq_store_disk(broker->store), offset_ms);
+    rq_schedule_look(&broker->schedule);
+    return RMQ_OK;
 }

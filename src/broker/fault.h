@@ -8,18 +8,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <rmq/status.h>
+#include <rmq/error.h>
 
 #include "base/list.h"
 #include "base/thread.h"
 
 struct rq_request;
 struct rq_session;
+struct rmq_broker;
 
 enum rq_fault_kind { RQ_FAULT_ANSWER, RQ_FAULT_DELAY, RQ_FAULT_DROP, RQ_FAULT_CUT };
 
 struct rq_fault {
     _Atomic bool active;  /* atomic: relaxed hint that there are rules, so that the usual request takes no lock */
+    _Atomic unsigned refused; /* atomic: relaxed; bits of enum rq_refuse */
     struct rq_mutex lock; /* rank: broker tables; guards the lists */
     struct rq_list rules;
     struct rq_list delayed; /* requests that wait */
@@ -33,6 +35,17 @@ struct rq_fault_rule {
     int64_t delay_ms;
     const char *remark;
 };
+
+enum rq_refuse { RQ_REFUSE_CONNECTIONS = 1, RQ_REFUSE_WRITES = 2 };
+
+void rq_fault_refuse(struct rq_fault *fault, enum rq_refuse what, bool refuse);
+static inline bool rq_fault_refuses(const struct rq_fault *fault, enum rq_refuse what)
+{
+    return (atomic_load_explicit(&fault->refused, memory_order_relaxed) & (unsigned)what) != 0;
+}
+
+/* A fault in words (fault_text.c). RMQ_ERR_INVALID, RMQ_ERR_NOMEM. */
+rmq_status rq_fault_run_text(struct rmq_broker *broker, const char *text, rmq_error **err);
 
 void rq_fault_init(struct rq_fault *fault);
 void rq_fault_free(struct rq_fault *fault); /* when all connections are closed */

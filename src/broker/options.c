@@ -90,6 +90,8 @@ static const struct rq_option rows[] = {
         "How long a pull is parked without long polling."),
     FLAG("enablePropertyFilter", enable_property_filter, "false",
          "Serve subscriptions that filter by an SQL92 expression over properties."),
+    FLAG("faultInjectionEnable", fault_injection_enable, "false",
+         "Obey the property fault in changes of settings: misbehave on request, for tests."),
     FLAG("notifyConsumerIdsChangedEnable", notify_consumer_ids_changed_enable, "true",
          "Tell the members of a group at once when one joins or leaves."),
     I32("flushConsumerOffsetInterval", flush_consumer_offset_interval, "5000", 100, INT32_MAX,

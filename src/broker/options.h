@@ -61,6 +61,7 @@ struct rq_broker_options {
     bool long_polling_enable;
     int64_t short_polling_time_mills;
     bool enable_property_filter;
+    bool fault_injection_enable;
     bool notify_consumer_ids_changed_enable;
     int32_t flush_consumer_offset_interval;
     const char *config_black_list;

@@ -123,7 +123,7 @@ static rmq_status deliver(struct rmq_broker *broker, const struct rq_store_entry
 /* When a message is due: its tags code, but never later than its level allows, should the clock have been set back. */
 static int64_t wait_ms(struct rq_schedule *schedule, int level, const struct rq_store_entry *entry)
 {
-    int64_t now_ms = rq_wall_ms();
+    int64_t now_ms = rq_broker_now_ms(schedule->broker);
     int64_t due_ms = entry->tags_code;
     if (due_ms > now_ms + rq_store_delay_ms(schedule->broker->store, level)) {
         return 0;
@@ -193,11 +193,13 @@ static void look(struct rq_task *task)
     struct rq_schedule *schedule = RQ_CONTAINER_OF(task, struct rq_schedule, look_task);
     rq_mutex_lock(&schedule->lock);
     uint64_t arrived = schedule->arrived;
+    bool anew = schedule->clock_moved;
     schedule->arrived = 0;
     schedule->posted = false;
+    schedule->clock_moved = false;
     rq_mutex_unlock(&schedule->lock);
     for (int i = 0; i < schedule->level_count && !schedule->stopped; i++) {
-        if ((arrived >> i & 1u) && !rq_timer_running(&schedule->levels[i].timer)) {
+        if (anew || ((arrived >> i & 1u) && !rq_timer_running(&schedule->levels[i].timer))) {
             run_and_arm(schedule, &schedule->levels[i]);
         }
     }
@@ -218,6 +220,14 @@ void rq_schedule_arrived(struct rq_schedule *schedule, int32_t queue_id)
     }
     rq_mutex_lock(&schedule->lock);
     schedule->arrived |= UINT64_C(1) << queue_id;
+    post_locked(schedule);
+    rq_mutex_unlock(&schedule->lock);
+}
+
+void rq_schedule_look(struct rq_schedule *schedule)
+{
+    rq_mutex_lock(&schedule->lock);
+    schedule->clock_moved = true;
     post_locked(schedule);
     rq_mutex_unlock(&schedule->lock);
 }

@@ -44,6 +44,7 @@ struct rq_schedule {
     struct rq_data_version version;
     uint64_t arrived; /* bit of each level with news */
     bool posted;
+    bool clock_moved; /* timers are wrong */
     struct rq_table_file file;
 };
 
@@ -57,6 +58,9 @@ rmq_status rq_schedule_persist(struct rq_schedule *schedule, rmq_error **err); /
 
 /* A message of the level has been dispatched. Any thread. */
 void rq_schedule_arrived(struct rq_schedule *schedule, int32_t queue_id);
+
+/* Every level looks again, as when the clock was moved. Any thread. */
+void rq_schedule_look(struct rq_schedule *schedule);
 
 /* The members of delayOffset.json and of body 45, without the braces around. */
 void rq_schedule_write(struct rq_schedule *schedule, struct rq_buf *out);

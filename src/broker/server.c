@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "broker/address.h"
 #include "broker/client_manage.h"
+#include "store/disk.h"
 #include "wire/names.h"
 
 #define SCAN_MS 10000
@@ -27,7 +28,8 @@ static struct rq_broker_loop *loop_of(struct rmq_broker *broker, const struct rq
 static void on_open(void *user, struct rq_conn *conn)
 {
     struct rmq_broker *broker = user;
-    struct rq_session *session = rq_calloc(1, sizeof *session);
+    struct rq_session *session =
+        rq_fault_refuses(&broker->fault, RQ_REFUSE_CONNECTIONS) ? NULL : rq_calloc(1, sizeof *session);
     if (!session) {
         rq_conn_close(conn, RMQ_ERR_NOMEM);
         return;
@@ -85,6 +87,11 @@ rmq_status rq_broker_listen(struct rmq_broker *broker, rmq_error **err)
 }
 
 /* ---- dispatch ---- */
+
+int64_t rq_broker_now_ms(const struct rmq_broker *broker)
+{
+    return rq_disk_now_ms(rq_store_disk(broker->store));
+}
 
 static struct rq_slice cluster_of(const struct rmq_broker *broker)
 {

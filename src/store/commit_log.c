@@ -301,7 +301,7 @@ static enum rq_put_status get_room(struct rq_commit_log *log, size_t n, struct r
 
 static int64_t store_time(struct rq_commit_log *log)
 {
-    int64_t now = rq_wall_ms();
+    int64_t now = rq_disk_now_ms(log->disk);
     log->last_timestamp = now > log->last_timestamp ? now : log->last_timestamp;
     return log->last_timestamp;
 }

@@ -11,6 +11,7 @@
 
 void rq_disk_init(struct rq_disk *disk)
 {
+    atomic_init(&disk->clock_offset_ms, 0);
     memset(disk, 0, sizeof *disk);
     rq_mutex_init(&disk->lock);
     rq_mutex_init(&disk->image_lock);
@@ -64,6 +65,11 @@ void rq_disk_tear(struct rq_disk *disk, uint64_t after, size_t bytes)
 void rq_disk_pretend_used(struct rq_disk *disk, int percent)
 {
     atomic_store_explicit(&disk->pretended_used, percent + 1, memory_order_relaxed);
+}
+
+void rq_disk_set_clock_offset(struct rq_disk *disk, int64_t offset_ms)
+{
+    atomic_store_explicit(&disk->clock_offset_ms, offset_ms, memory_order_relaxed);
 }
 
 void rq_disk_clear(struct rq_disk *disk)

@@ -15,6 +15,7 @@
 #include <rmq/error.h>
 
 #include "base/thread.h"
+#include "base/time.h"
 
 enum rq_disk_op {
     RQ_DISK_WRITE,    /* an append to the commit log, and bytes written to checkpoint, abort and lock file */
@@ -35,6 +36,8 @@ struct rq_disk {
     atomic_bool active;
     /* atomic: relaxed; percent + 1 that the partition is said to be in use, 0 = the truth */
     atomic_int pretended_used;
+    /* atomic: relaxed; what is added to the wall clock */
+    _Atomic int64_t clock_offset_ms;
     /* atomic: release when root and durable are set, which is for good */
     atomic_bool recording;
     /* guarded by lock (rank: mapped file) */
@@ -64,6 +67,13 @@ void rq_disk_tear(struct rq_disk *disk, uint64_t after, size_t bytes);
 void rq_disk_pretend_used(struct rq_disk *disk, int percent);
 
 void rq_disk_clear(struct rq_disk *disk);
+
+/* The wall clock of the store and its broker, moved on request. disk may be NULL. */
+void rq_disk_set_clock_offset(struct rq_disk *disk, int64_t offset_ms);
+static inline int64_t rq_disk_now_ms(struct rq_disk *disk)
+{
+    return rq_wall_ms() + (disk ? atomic_load_explicit(&disk->clock_offset_ms, memory_order_relaxed) : 0);
+}
 
 int rq_disk_fault_slow(struct rq_disk *disk, enum rq_disk_op op);
 
