@@ -22,6 +22,8 @@
 #include "broker/hold.h"
 #include "broker/offsets.h"
 #include "broker/options.h"
+#include "broker/pop_checkpoint.h"
+#include "broker/pop_hold.h"
 #include "broker/queue_locks.h"
 #include "broker/registration.h"
 #include "broker/schedule.h"
@@ -53,6 +55,7 @@ struct rq_session {
     struct rq_broker_loop *loop;
     struct rq_host born_host; /* immutable */
     struct rq_list parked;          /* struct rq_parked.of_session; guarded by the hold's lock */
+    struct rq_list popped;          /* pops that wait; guarded by the pop hold's lock */
     bool is_client;                 /* sent a heartbeat; owned by the loop thread */
 };
 
@@ -97,6 +100,10 @@ struct rmq_broker {
     struct rq_hold hold;
     struct rq_schedule schedule;
     struct rq_transactions transactions;
+    struct rq_pops pops;
+    struct rq_pop_orders pop_orders;
+    struct rq_pop_hold pop_hold;
+    struct rq_mutex pop_locks[RQ_POP_LOCKS]; /* rank: before the broker tables; each guards some queues of groups that pop */
     struct rq_registration registration;
     struct rq_fault fault;
     struct rq_stats stats;
@@ -153,6 +160,13 @@ static inline bool rq_request_decode(const struct rq_request *request, const str
 /* Processors, one file per area. */
 void rq_process_send(const struct rq_request *request);
 void rq_process_pull(const struct rq_request *request);
+void rq_process_pop(const struct rq_request *request);
+void rq_process_peek(const struct rq_request *request);
+void rq_process_notification(const struct rq_request *request);
+void rq_process_polling_info(const struct rq_request *request);
+void rq_process_ack(const struct rq_request *request);
+void rq_process_batch_ack(const struct rq_request *request);
+void rq_process_change_invisible(const struct rq_request *request);
 void rq_process_send_back(const struct rq_request *request);
 void rq_process_end_transaction(const struct rq_request *request);
 void rq_process_heartbeat(const struct rq_request *request);

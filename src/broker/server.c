@@ -37,6 +37,7 @@ static void on_open(void *user, struct rq_conn *conn)
     session->conn = conn;
     session->loop = loop_of(broker, rq_conn_loop(conn));
     rq_list_init(&session->parked);
+    rq_list_init(&session->popped);
     rq_address_of_peer(rq_conn_remote_addr(conn), &session->born_host);
     rq_conn_set_user(conn, session);
 }
@@ -58,6 +59,7 @@ static void on_close(void *user, struct rq_conn *conn, rmq_status why)
         return;
     }
     rq_hold_drop(&broker->hold, session);
+    rq_pop_hold_drop(&broker->pop_hold, session);
     rq_fault_drop(&broker->fault, session);
     if (session->is_client) {
         rq_client_closed(broker, conn);
@@ -130,6 +132,7 @@ static void arrived(const struct rq_store_arrival *arrival, void *user)
         rq_schedule_arrived(&broker->schedule, arrival->queue_id);
     }
     rq_hold_arrived(&broker->hold, arrival);
+    rq_pop_hold_arrived(&broker->pop_hold, arrival);
 }
 
 rmq_status rq_broker_make_loops(struct rmq_broker *broker, rmq_error **err)
@@ -181,12 +184,21 @@ static void persist_delays(struct rmq_broker *broker)
     note_failure("delay offsets", st, err);
 }
 
-void rq_broker_persist(struct rmq_broker *broker)
+static void persist_offsets(struct rmq_broker *broker)
 {
     rmq_error *err = NULL;
-    persist_tables(broker);
+    rq_pops_commit(&broker->pops);
     rmq_status st = rq_offsets_persist(&broker->offsets, &err);
     note_failure("consumer offsets", st, err);
+    err = NULL;
+    st = rq_pop_orders_persist(&broker->pop_orders, &err);
+    note_failure("what was popped in order", st, err);
+}
+
+void rq_broker_persist(struct rmq_broker *broker)
+{
+    persist_tables(broker);
+    persist_offsets(broker);
     persist_delays(broker);
 }
 
@@ -229,10 +241,8 @@ static void sample(struct rq_timer *timer)
 static void persist_again(struct rq_timer *timer)
 {
     struct rmq_broker *broker = RQ_CONTAINER_OF(timer, struct rmq_broker, persist_timer);
-    rmq_error *err = NULL;
     persist_tables(broker);
-    rmq_status st = rq_offsets_persist(&broker->offsets, &err);
-    note_failure("consumer offsets", st, err);
+    persist_offsets(broker);
     rq_timer_start(broker->background, &broker->persist_timer,
                    broker->settings.broker.flush_consumer_offset_interval);
 }

@@ -154,18 +154,25 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
     }
     if (rq_topics_set_path(&broker->topics, config_file(broker, "topics.json", path)) ||
         rq_groups_set_path(&broker->groups, config_file(broker, "subscriptionGroup.json", path)) ||
-        rq_offsets_set_path(&broker->offsets, config_file(broker, "consumerOffset.json", path))) {
+        rq_offsets_set_path(&broker->offsets, config_file(broker, "consumerOffset.json", path)) ||
+        rq_pop_orders_set_path(&broker->pop_orders,
+                               config_file(broker, "consumerOrderInfo.json", path))) {
         return no_memory(err);
     }
     rmq_status st = rq_topics_load(&broker->topics, err);
     st = st ? st : rq_groups_load(&broker->groups, err);
     st = st ? st : rq_offsets_load(&broker->offsets, err);
+    st = st ? st : rq_pop_orders_load(&broker->pop_orders, err);
     if (!st) {
         st = rq_schedule_init(&broker->schedule, broker, broker->background,
                               config_file(broker, "delayOffset.json", path), err);
     }
     st = st ? st : rq_schedule_load(&broker->schedule, err);
     st = st ? st : rq_transactions_init(&broker->transactions, broker, broker->background, err);
+    st = st ? st : rq_pops_init(&broker->pops, broker, broker->background, err);
+    if (!st) {
+        rq_pops_load(&broker->pops);
+    }
     st = st ? st : rq_system_topics(broker, err);
     return st ? st : rq_system_groups(broker, err);
 }
@@ -246,6 +253,7 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
     st = st ? st : find_namesrv(broker, err);
     if (!st) {
         rq_hold_init(&broker->hold, broker, broker->background);
+        rq_pop_hold_init(&broker->pop_hold, broker, broker->background);
         st = rq_registration_init(&broker->registration, broker, broker->background,
                                   broker->namesrv_addr, err);
     }
@@ -257,6 +265,7 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
     if (!st) {
         rq_schedule_start(&broker->schedule);
         rq_transactions_start(&broker->transactions);
+        rq_pops_start(&broker->pops);
         rq_broker_start_background(broker);
         rq_broker_persist_soon(broker);
     }
@@ -275,6 +284,10 @@ rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, r
     rq_offsets_init(&broker->offsets);
     rq_clients_init(&broker->clients);
     rq_queue_locks_init(&broker->locks);
+    rq_pop_orders_init(&broker->pop_orders);
+    for (size_t i = 0; i < RQ_POP_LOCKS; i++) {
+        rq_mutex_init(&broker->pop_locks[i]);
+    }
     rq_fault_init(&broker->fault);
     rq_stats_init(&broker->stats);
     rq_cold_data_init(&broker->cold_data);
@@ -301,8 +314,10 @@ static void end_service(struct rmq_broker *broker)
     rq_broker_stop_background(broker);
     rq_schedule_stop(&broker->schedule);
     rq_transactions_stop(&broker->transactions);
+    rq_pops_stop(&broker->pops);
     if (broker->hold.broker) {
         rq_hold_close(&broker->hold);
+        rq_pop_hold_close(&broker->pop_hold);
     }
     rq_server_destroy(broker->server);
     rq_broker_drain_loops(broker);
@@ -325,6 +340,12 @@ static void free_parts(struct rmq_broker *broker)
 {
     rq_registration_free(&broker->registration);
     rq_hold_free(&broker->hold);
+    rq_pop_hold_free(&broker->pop_hold);
+    rq_pops_free(&broker->pops);
+    rq_pop_orders_free(&broker->pop_orders);
+    for (size_t i = 0; i < RQ_POP_LOCKS; i++) {
+        rq_mutex_destroy(&broker->pop_locks[i]);
+    }
     rq_schedule_free(&broker->schedule);
     rq_transactions_free(&broker->transactions);
     for (int i = 0; i < broker->loop_count; i++) {

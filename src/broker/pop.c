@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * POP_MESSAGE, and the looking that PEEK and NOTIFICATION share with it: queue after queue, under the lock of each, messages are read from where the group is, a
+ * checkpoint (or, in order, a block) is made, and the group's offset moves on. Loop thread of the connection, or whoever wakes a pop that waits.
+ * Counterpart: PopMessageProcessor.
+ */
+#include "broker/pop.h"
+
+#include <string.h>
+
+#include "base/map.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/time.h"
+#include "broker/broker.h"
+#include "broker/filter.h"
+#include "broker/pop_checkpoint.h"
+#include "broker/pop_look.h"
+#include "wire/properties.h"
+
+#define HEAD_SIZE 512
+
+struct rq_mutex *rq_pop_lock(struct rmq_broker *broker, const struct rq_pop_place *place)
+{
+    uint64_t hash = rq_hash_bytes(place->topic.p, place->topic.n) * 31 +
+                    rq_hash_bytes(place->group.p, place->group.n) + (uint32_t)place->queue_id;
+    return &broker->pop_locks[hash % RQ_POP_LOCKS];
+}
+
+/* ---- the answer's body ---- */
+
+static void release_file(void *file)
+{
+    rq_mapped_file_release(file);
+}
+
+static void release_memory(void *memory)
+{
+    rq_free(memory);
+}
+
+void rq_pop_look_release(struct rq_pop_look *look)
+{
+    for (size_t i = 0; i < look->piece_count; i++) {
+        struct rq_pop_piece *piece = &look->pieces[i];
+        if (piece->memory) {
+            rq_free(piece->memory);
+        } else {
+            rq_mapped_file_release(piece->file);
+        }
+    }
+    look->piece_count = 0;
+    rq_buf_free(&look->starts);
+    rq_buf_free(&look->offsets);
+    rq_buf_free(&look->counts);
+}
+
+void rq_pop_look_init(struct rq_pop_look *look, struct rmq_broker *broker,
+                      const struct rq_pop_ask *ask)
+{
+    memset(look, 0, sizeof *look);
+    look->broker = broker;
+    look->ask = ask;
+    rq_buf_init(&look->starts, 0);
+    rq_buf_init(&look->offsets, 0);
+    rq_buf_init(&look->counts, 0);
+    rq_filter_of(ask->sub, &look->filter);
+}
+
+static void add_piece(struct rq_pop_look *look, const struct rq_pop_piece *piece)
+{
+    look->pieces[look->piece_count++] = *piece;
+    look->bytes += piece->n;
+}
+
+/* Neighbours in the log are one piece. */
+static void move_refs(struct rq_pop_look *look, struct rq_store_result *result)
+{
+    for (size_t i = 0; i < result->ref_count && look->piece_count < RQ_POP_MAX; i++) {
+        struct rq_store_ref *ref = &result->refs[i];
+        const struct rq_pop_piece piece = {.p = ref->p, .n = ref->n, .file = ref->file};
+        add_piece(look, &piece);
+        *ref = (struct rq_store_ref){0};
+    }
+}
+
+/* A message of the retry topic is shown under the topic that it came from, and carries its handle itself. */
+static bool recode(struct rq_pop_look *look, struct rq_msg *msg, const struct rq_pop_handle *handle)
+{
+    struct rq_buf props;
+    struct rq_buf text;
+    rq_buf_init(&props, 0);
+    rq_buf_init(&text, 0);
+    rq_buf_add_slice(&props, msg->properties);
+    rq_pop_handle_write(handle, &text);
+    if (!rq_props_get(msg->properties, RQ_PROP_POP_CK).p) {
+        rq_props_add_str(&props, 0, RQ_PROP_POP_CK, rq_slice(text.data, text.len));
+    }
+    msg->properties = rq_slice(props.data, props.len);
+    msg->topic = look->ask->topic;
+    size_t size = rq_buf_status(&props) == RMQ_OK && rq_buf_status(&text) == RMQ_OK
+                      ? rq_msg_encoded_size(msg)
+                      : 0;
+    char *memory = size ? rq_alloc(size) : NULL;
+    if (memory) {
+        rq_msg_encode(msg, size, memory);
+        const struct rq_pop_piece piece = {.p = memory, .n = size, .memory = memory};
+        add_piece(look, &piece);
+    }
+    rq_buf_free(&props);
+    rq_buf_free(&text);
+    return memory != NULL;
+}
+
+static void recode_all(struct rq_pop_look *look, const struct rq_pop_place *place,
+                       const struct rq_store_result *result, int64_t start_offset)
+{
+    for (size_t i = 0; i < result->ref_count; i++) {
+        struct rq_cursor cursor = rq_cursor(result->refs[i].p, result->refs[i].n);
+        struct rq_msg msg;
+        while (rq_cursor_left(&cursor) > 0 && look->piece_count < RQ_POP_MAX &&
+               rq_msg_decode(&cursor, &msg, NULL) == RMQ_OK) {
+            const struct rq_pop_handle handle = {
+                .start_offset = start_offset,
+                .pop_time_ms = look->pop_time_ms,
+                .invisible_ms = look->ask->invisible_ms,
+                .revive_qid = look->revive_qid,
+                .retry = rq_pop_retry_mark(place->topic),
+                .broker_name = rq_slice_str(look->broker->settings.broker.broker_name),
+                .queue_id = msg.queue_id,
+                .offset = msg.queue_offset};
+            (void)recode(look, &msg, &handle); /* without memory it is not given out, and comes again when its time is up */
+        }
+    }
+}
+
+/* ---- where the group is ---- */
+
+int64_t rq_pop_initial_offset(struct rmq_broker *broker, const struct rq_pop_place *place,
+                              int32_t init_mode)
+{
+    struct rq_store *store = broker->store;
+    int64_t least = rq_store_min_offset(store, place->topic, place->queue_id);
+    if (init_mode == RQ_POP_FROM_MIN || rq_pop_retry_mark(place->topic) != '0') {
+        return least;
+    }
+    if (least <= 0 && rq_store_in_memory(store, place->topic, place->queue_id, 0)) {
+        return 0;
+    }
+    int64_t most = rq_store_max_offset(store, place->topic, place->queue_id);
+    return most > 0 ? most - 1 : 0;
+}
+
+static void commit(struct rmq_broker *broker, const struct rq_pop_place *place, int64_t offset)
+{
+    (void)rq_offsets_commit(&broker->offsets, place->group, place->topic, place->queue_id, offset,
+                            NULL);
+}
+
+static int64_t current_offset(struct rq_pop_look *look, const struct rq_pop_place *place)
+{
+    struct rmq_broker *broker = look->broker;
+    int64_t reset =
+        rq_offsets_take_reset(&broker->offsets, place->group, place->topic, place->queue_id);
+    if (reset != RQ_OFFSET_NONE) {
+        rq_pop_order_clear(&broker->pop_orders, place);
+        commit(broker, place, reset);
+        return reset;
+    }
+    int64_t offset =
+        rq_offsets_query(&broker->offsets, place->group, place->topic, place->queue_id);
+    if (offset < 0) {
+        offset = rq_pop_initial_offset(broker, place, look->ask->init_mode);
+        commit(broker, place, offset);
+    }
+    return offset;
+}
+
+/* ---- one queue ---- */
+
+/* Queue offsets of what was found, in order; 0 when they cannot be told. */
+static size_t offsets_of(const struct rq_store_result *result, int64_t out[RQ_POP_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < result->ref_count; i++) {
+        struct rq_cursor cursor = rq_cursor(result->refs[i].p, result->refs[i].n);
+        struct rq_msg msg;
+        while (rq_cursor_left(&cursor) > 0) {
+            if (count == RQ_POP_MAX || rq_msg_decode(&cursor, &msg, NULL) != RMQ_OK) {
+                return 0;
+            }
+            out[count++] = msg.queue_offset;
+        }
+    }
+    return count;
+}
+
+static bool add_checkpoint(struct rq_pop_look *look, const struct rq_pop_place *place,
+                           int64_t start_offset, const int64_t *offsets, size_t count)
+{
+    struct rmq_broker *broker = look->broker;
+    struct rq_pop_checkpoint checkpoint = {
+        .topic = place->topic,
+        .group = place->group,
+        .broker_name = rq_slice_str(broker->settings.broker.broker_name),
+        .queue_id = place->queue_id,
+        .start_offset = start_offset,
+        .pop_time_ms = look->pop_time_ms,
+        .invisible_ms = look->ask->invisible_ms,
+        .count = (uint8_t)count};
+    for (size_t i = 0; i < count; i++) {
+        checkpoint.diffs[i] = (int32_t)(offsets[i] - start_offset);
+    }
+    rmq_status st = rq_pops_add(&broker->pops, look->revive_qid, &checkpoint);
+    if (st != RMQ_OK && st != RMQ_ERR_EXISTS) {
+        RQ_LOG(WARN, "a pop could not be noted, nothing is given out", "topic=%.*s group=%.*s why=%s",
+               RQ_TEXT(place->topic), RQ_TEXT(place->group), rmq_status_name(st));
+    }
+    return st == RMQ_OK;
+}
+
+/* Messages were found: notes them, and takes them into the answer. */
+static void take_found(struct rq_pop_look *look, const struct rq_pop_place *place,
+                       int64_t start_offset, struct rq_store_result *result)
+{
+    struct rmq_broker *broker = look->broker;
+    const struct rq_pop_ask *ask = look->ask;
+    int64_t offsets[RQ_POP_MAX];
+    char mark = rq_pop_retry_mark(place->topic);
+    size_t count = offsets_of(result, offsets);
+    bool noted = count > 0;
+    if (noted && ask->order) {
+        noted = rq_pop_order_update(&broker->pop_orders, place, ask->attempt_id, look->pop_time_ms,
+                                    ask->invisible_ms, offsets, count, &look->counts) == RMQ_OK;
+    } else if (noted) {
+        noted = add_checkpoint(look, place, start_offset, offsets, count);
+        if (noted) {
+            commit(broker, place, result->next_begin_offset);
+        }
+    }
+    if (!noted) {
+        return;
+    }
+    rq_pop_add_start(&look->starts, mark, place->queue_id, start_offset);
+    rq_pop_add_offsets(&look->offsets, mark, place->queue_id, offsets, count);
+    look->count += count;
+    if (mark == '0') {
+        move_refs(look, result);
+    } else {
+        recode_all(look, place, result, start_offset);
+    }
+}
+
+static bool is_bad_offset(enum rq_get_status status)
+{
+    return status == RQ_GET_OFFSET_TOO_SMALL || status == RQ_GET_OFFSET_OVERFLOW_BADLY ||
+           status == RQ_GET_OFFSET_FOUND_NULL;
+}
+
+static bool passes_over(const struct rq_store_result *result, int64_t offset)
+{
+    return result->next_begin_offset > offset &&
+           (result->status == RQ_GET_NO_MATCHED_MESSAGE ||
+            result->status == RQ_GET_MESSAGE_WAS_REMOVING);
+}
+
+static void read_queue(struct rq_pop_look *look, const struct rq_pop_place *place, int64_t offset)
+{
+    struct rmq_broker *broker = look->broker;
+    bool is_retry = rq_pop_retry_mark(place->topic) != '0';
+    struct rq_store_result result;
+    bool again = true;
+    for (int corrections = 0; again;) {
+        rq_store_get(broker->store, place->topic, place->queue_id, offset,
+                     look->ask->max_msgs - (int32_t)look->count, 0,
+                     is_retry ? NULL : &look->filter, &result);
+        again = false;
+        if (result.status == RQ_GET_FOUND) {
+            take_found(look, place, offset, &result);
+        } else if (is_bad_offset(result.status) || passes_over(&result, offset)) {
+            /* The group goes on behind what it does not want, and behind what is not there. */
+            bool bad = is_bad_offset(result.status);
+            again = result.next_begin_offset != offset && !(bad && corrections++ > 0);
+            offset = result.next_begin_offset;
+            commit(broker, place, offset);
+        }
+        if (!again && result.max_offset > result.next_begin_offset) {
+            look->rest += result.max_offset - result.next_begin_offset;
+        }
+        rq_store_result_release(&result);
+    }
+}
+
+static void pop_queue(struct rq_pop_look *look, const struct rq_pop_place *place)
+{
+    struct rmq_broker *broker = look->broker;
+    const struct rq_pop_ask *ask = look->ask;
+    struct rq_mutex *lock = rq_pop_lock(broker, place);
+    rq_mutex_lock(lock);
+    int64_t offset = current_offset(look, place);
+    int64_t blocked = ask->order
+                          ? rq_pop_order_blocked_until(&broker->pop_orders, place, ask->attempt_id,
+                                                       ask->invisible_ms, rq_wall_ms())
+                          : 0;
+    if (blocked) {
+        look->blocked_ms =
+            look->blocked_ms && look->blocked_ms < blocked ? look->blocked_ms : blocked;
+    } else if ((int32_t)look->count >= ask->max_msgs) {
+        int64_t most = rq_store_max_offset(broker->store, place->topic, place->queue_id);
+        look->rest += most > offset ? most - offset : 0;
+    } else {
+        read_queue(look, place, offset);
+    }
+    rq_mutex_unlock(lock);
+}
+
+/* ---- all queues ---- */
+
+void rq_pop_each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t queue_id,
+                       void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place))
+{
+    struct rq_topic_info info;
+    struct rq_pop_place place = {.topic = topic, .group = look->ask->group, .queue_id = queue_id};
+    if (queue_id >= 0) {
+        each(look, &place);
+        return;
+    }
+    if (!rq_topics_get(&look->broker->topics, topic, &info) || info.read_queue_nums <= 0) {
+        return;
+    }
+    for (int32_t i = 0; i < info.read_queue_nums; i++) {
+        place.queue_id =
+            (int32_t)((look->turn + (uint32_t)i) % (uint32_t)info.read_queue_nums);
+        each(look, &place);
+    }
+}
+
+void rq_pop_each_retry(struct rq_pop_look *look,
+                       void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place))
+{
+    char room[RQ_POP_TOPIC_ROOM];
+    size_t n = rq_pop_retry_topic(look->ask->topic, look->ask->group, room);
+    if (n > 0) {
+        rq_pop_each_queue(look, rq_slice(room, n), -1, each);
+    }
+}
+
+/* One in five begins with the retry topic, the others end with it. */
+void rq_pop_look_over(struct rq_pop_look *look,
+                      void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place))
+{
+    const struct rq_pop_ask *ask = look->ask;
+    look->turn = atomic_fetch_add_explicit(&look->broker->unique_counter, 1, memory_order_relaxed);
+    bool retry_first = look->turn % 5 == 0;
+    if (retry_first && !ask->order) {
+        rq_pop_each_retry(look, each);
+    }
+    rq_pop_each_queue(look, ask->topic, ask->queue_id, each);
+    if (!retry_first && !ask->order && (int32_t)look->count < ask->max_msgs) {
+        rq_pop_each_retry(look, each);
+    }
+}
+
+/* ---- answers ---- */
+
+static rmq_status add_pieces(struct rq_out *out, struct rq_pop_look *look)
+{
+    while (look->piece_count > 0) {
+        struct rq_pop_piece *piece = &look->pieces[look->next_piece];
+        rmq_status st = rq_out_add(out, piece->p, piece->n,
+                                   piece->memory ? release_memory : release_file,
+                                   piece->memory ? piece->memory : (void *)piece->file);
+        if (st) {
+            return st;
+        }
+        *piece = (struct rq_pop_piece){0}; /* the frame's from here on */
+        look->next_piece++;
+        if (look->next_piece == look->piece_count) {
+            look->piece_count = look->next_piece = 0;
+        }
+    }
+    return RMQ_OK;
+}
+
+void rq_pop_send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int32_t code,
+                        const char *remark, struct rq_pop_look *look)
+{
+    struct rq_hdr_pop_response fields = {.pop_time = look->pop_time_ms,
+                                         .invisible_time = look->ask->invisible_ms,
+                                         .revive_qid = look->revive_qid,
+                                         .rest_num = look->rest};
+    RQ_SET(pop_response, &fields, start_offset_info, rq_slice(look->starts.data, look->starts.len));
+    RQ_SET(pop_response, &fields, msg_offset_info, rq_slice(look->offsets.data, look->offsets.len));
+    if (look->ask->order) {
+        RQ_SET(pop_response, &fields, order_count_info,
+               rq_slice(look->counts.data, look->counts.len));
+    }
+    struct rq_frame_spec spec = rq_answer_spec(to, code, &rq_tab_pop_response, &fields);
+    spec.remark = rq_slice_str(remark);
+    struct rq_out *out = rq_out_create(HEAD_SIZE);
+    rmq_status st = out ? rq_buf_status(&look->starts) : RMQ_ERR_NOMEM;
+    st = st ? st : rq_buf_status(&look->offsets);
+    st = st ? st : rq_frame_encode(&out->head, &spec, look->bytes, NULL);
+    st = st ? st : add_pieces(out, look);
+    if (st) {
+        RQ_LOG(WARN, "a pop could not be answered, the connection is closed",
+               "remote=%s status=%s", rq_conn_remote(conn), rmq_status_name(st));
+        rq_out_destroy(out);
+        rq_conn_close(conn, st);
+        return;
+    }
+    (void)rq_conn_send(conn, out);
+}
+
+static void answer_notice(struct rq_conn *conn, const struct rq_reply_to *to, bool has, bool full)
+{
+    struct rq_hdr_notification_response fields = {0};
+    RQ_SET(notification_response, &fields, has_msg, has);
+    RQ_SET(notification_response, &fields, polling_full, full);
+    rq_answer_fields(conn, to, &rq_tab_notification_response, &fields);
+}
+
+void rq_pop_answer_full(struct rq_conn *conn, const struct rq_reply_to *to,
+                        const struct rq_pop_ask *ask)
+{
+    if (ask->is_notice) {
+        answer_notice(conn, to, false, true);
+    } else {
+        rq_answer_code(conn, to, RQ_RESP_POLLING_FULL, "NO_MESSAGE_IN_QUEUE");
+    }
+}
+
+static void count_queue(struct rq_pop_look *look, const struct rq_pop_place *place)
+{
+    struct rmq_broker *broker = look->broker;
+    int64_t blocked = look->ask->order
+                          ? rq_pop_order_blocked_until(&broker->pop_orders, place,
+                                                       look->ask->attempt_id, 0, rq_wall_ms())
+                          : 0;
+    int64_t offset =
+        rq_offsets_query(&broker->offsets, place->group, place->topic, place->queue_id);
+    int64_t most = rq_store_max_offset(broker->store, place->topic, place->queue_id);
+    if (offset < 0) {
+        offset = rq_pop_initial_offset(broker, place, RQ_POP_FROM_MAX);
+    }
+    if (blocked) {
+        look->blocked_ms =
+            look->blocked_ms && look->blocked_ms < blocked ? look->blocked_ms : blocked;
+    } else if (most > offset) {
+        look->rest += most - offset;
+    }
+}
+
+static bool answer_if_any(struct rq_conn *conn, const struct rq_reply_to *to,
+                          struct rq_pop_look *look, bool last, struct rq_pop_outcome *out)
+{
+    rq_pop_look_over(look, count_queue);
+    out->look_ms = look->blocked_ms;
+    if (look->rest == 0 && !last) {
+        return false;
+    }
+    answer_notice(conn, to, look->rest > 0, false);
+    return true;
+}
+
+static bool answer_pop(struct rq_conn *conn, const struct rq_reply_to *to, struct rq_pop_look *look,
+                       bool last, struct rq_pop_outcome *out)
+{
+    look->pop_time_ms = rq_wall_ms();
+    look->revive_qid =
+        look->ask->order ? RQ_POP_ORDER_QUEUE : rq_pops_next_queue(&look->broker->pops);
+    rq_pop_look_over(look, pop_queue);
+    out->look_ms = look->blocked_ms;
+    out->more = look->count > 0 && look->rest > 0;
+    if (look->count > 0) {
+        rq_pop_send_answer(conn, to, RQ_RESP_SUCCESS, "FOUND", look);
+    } else if (last) {
+        rq_pop_send_answer(conn, to, RQ_RESP_POLLING_TIMEOUT, "NO_MESSAGE_IN_QUEUE", look);
+    }
+    return look->count > 0 || last;
+}
+
+bool rq_pop_answer(struct rmq_broker *broker, struct rq_conn *conn, const struct rq_reply_to *to,
+                   const struct rq_pop_ask *ask, bool last, struct rq_pop_outcome *out)
+{
+    struct rq_pop_look look;
+    *out = (struct rq_pop_outcome){0};
+    rq_pop_look_init(&look, broker, ask);
+    bool answered = ask->is_notice ? answer_if_any(conn, to, &look, last, out)
+                                   : answer_pop(conn, to, &look, last, out);
+    rq_pop_look_release(&look);
+    return answered;
+}
