@@ -16,6 +16,7 @@
 #include <rmq/events.h>
 #include <rmq/export.h>
 #include <rmq/message.h>
+#include <rmq/queue.h>
 
 typedef struct rmq_consumer rmq_consumer;
 
@@ -33,6 +34,11 @@ typedef enum rmq_message_model {
     RMQ_BROADCASTING = 1 /* each member gets all; offsets are kept in a local file */
 } rmq_message_model;
 
+typedef enum rmq_expression_type {
+    RMQ_EXPRESSION_TAG = 0,  /* "a || b" */
+    RMQ_EXPRESSION_SQL92 = 1 /* a condition on properties */
+} rmq_expression_type;
+
 typedef enum rmq_consume_from_where {
     RMQ_CONSUME_FROM_LAST_OFFSET = 0,
     RMQ_CONSUME_FROM_FIRST_OFFSET = 1,
@@ -48,6 +54,17 @@ typedef struct rmq_consume_context rmq_consume_context;
 typedef rmq_consume_result (*rmq_listener_fn)(const rmq_message_view *const *messages, size_t count,
                                               rmq_consume_context *context, void *user);
 
+/* Room of a broker name or a client id: text of *length bytes that lives as long as the consumer, or within name. On the library's I/O thread: it
+ * must not block, nor call the library. Counterpart: MachineRoomResolver. */
+typedef const char *(*rmq_machine_room_fn)(const char *name, size_t *length, void *user);
+
+/* Puts the queues that shall be client_id's into mine. queues and clients are sorted and the same for all members, which must all decide alike, so
+ * that each queue has one owner. Another status than RMQ_OK leaves the share as it is. On the library's I/O thread: it must not block, and of the
+ * library it may call rmq_queue_list_* only. Counterpart: AllocateMessageQueueStrategy. */
+typedef rmq_status (*rmq_allocate_fn)(const char *client_id, const rmq_queue_list *queues,
+                                      const char *const *clients, size_t client_count,
+                                      rmq_queue_list *mine, void *user);
+
 typedef struct rmq_consumer_options {
     size_t struct_size;
     const char *consumer_group;       /* "consumerGroup"; required */
@@ -55,7 +72,7 @@ typedef struct rmq_consumer_options {
     const char *instance_name;        /* "instanceName", default "DEFAULT" = made unique */
     const char *client_ip;            /* "clientIP" */
     const char *unit_name;            /* "unitName" */
-    const char *allocate_strategy;    /* "allocateMessageQueueStrategy": AVG, AVG_BY_CIRCLE, CONSISTENT_HASH; default AVG */
+    const char *allocate_strategy;    /* "allocateMessageQueueStrategy": AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, MACHINE_ROOM, MACHINE_ROOM_NEARBY, CONFIG; default AVG */
     rmq_consume_from_where consume_from_where; /* "consumeFromWhere", CONSUME_FROM_LAST_OFFSET */
     int64_t consume_timestamp_ms;     /* "consumeTimestamp", ms since 1970; 0 = half an hour before start */
     int32_t consume_thread_nums;      /* "consumeThreadNums", 20: workers that run the listener, 1 … 1000 */
@@ -85,6 +102,11 @@ typedef struct rmq_consumer_options {
     int64_t suspend_current_queue_time_ms;    /* "suspendCurrentQueueTimeMillis", 1000; 10 … 30000 count */
     int64_t max_time_consume_continuously_ms; /* "maxTimeConsumeContinuously", 60000: then another queue's turn */
     int64_t lock_interval_ms;         /* "lockInterval", 20000: renewal of ordered queues' locks; one counts for 1.5 times that */
+    const char *machine_rooms;        /* "machineRooms": rooms of MACHINE_ROOM, "room1,room2"; broker names are "room@name" */
+    const char *message_queues;       /* "messageQueues": the share of CONFIG, "topic broker queueId;…" */
+    rmq_machine_room_fn machine_room; /* MACHINE_ROOM_NEARBY */
+    rmq_allocate_fn allocate;         /* own function instead of allocate_strategy */
+    void *allocate_user;              /* passed to both */
     const char *local_offset_store_dir; /* "localOffsetStoreDir"; default ~/.rocketmq_offsets; broadcasting only */
     bool enable_msg_trace;              /* "enableMsgTrace", false: each listener call leaves records in the trace topic */
     const char *customized_trace_topic; /* "customizedTraceTopic", default RMQ_SYS_TRACE_TOPIC */
@@ -107,6 +129,15 @@ RMQ_API rmq_status rmq_consumer_create_from_config(const rmq_config *config, rmq
  * All members of a group must subscribe the same. Errors: RMQ_ERR_INVALID, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic,
                                           const char *expression, rmq_error **err);
+
+/* The same with an expression of a type. SQL92 is a condition on properties, as "price > 5 AND region = 'north'"; the broker evaluates it. A broker
+ * that does not know SQL92 (enablePropertyFilter), or not this expression, refuses: rmq_consumer_start returns RMQ_ERR_BROKER with its words, and the
+ * consumer is shut down then; after the start it is an RMQ_EVENT_ERROR and the topic is not consumed. Counterpart: MessageSelector. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_subscribe_selector(rmq_consumer *consumer, const char *topic,
+                                                   rmq_expression_type type, const char *expression,
+                                                   rmq_error **err);
+
+/* Gives the topic's queues up: their offsets are committed. RMQ_ERR_NOT_FOUND when it is not subscribed. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_unsubscribe(rmq_consumer *consumer, const char *topic,
                                             rmq_error **err);
 
@@ -150,6 +181,25 @@ RMQ_API void rmq_consume_context_set_suspend_ms(rmq_consume_context *context, in
 /* Pauses and resumes pulling. What is cached is still delivered. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_suspend(rmq_consumer *consumer);
 RMQ_API rmq_status rmq_consumer_resume(rmq_consumer *consumer);
+
+/* The same for one queue of ours, as long as it is ours. RMQ_ERR_NOT_FOUND when it is not. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_suspend_queue(rmq_consumer *consumer, const char *topic,
+                                              const char *broker_name, int32_t queue_id,
+                                              rmq_error **err);
+RMQ_API rmq_status rmq_consumer_resume_queue(rmq_consumer *consumer, const char *topic,
+                                             const char *broker_name, int32_t queue_id,
+                                             rmq_error **err);
+
+/* Number of workers from now on, 1 … 1000; those beyond it end when their listener returns. Any thread. RMQ_ERR_STATE without a listener. Counterpart:
+ * updateCorePoolSize. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_set_consume_thread_nums(rmq_consumer *consumer, int32_t threads,
+                                                        rmq_error **err);
+
+/* Messages of a queue of ours that are not consumed yet: the end of the queue as the last pull told it, less the committable offset. -1 while one of
+ * them is not known. RMQ_ERR_NOT_FOUND when the queue is not ours. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_lag(rmq_consumer *consumer, const char *topic,
+                                    const char *broker_name, int32_t queue_id, int64_t *lag,
+                                    rmq_error **err);
 
 /* Queues that the consumer owns now, as text "topic broker queueId\n…"; the caller frees it with rmq_string_free. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_assignment(rmq_consumer *consumer, char **out, rmq_error **err);

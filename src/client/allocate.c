@@ -243,13 +243,13 @@ static rmq_status nearby_room(const struct rq_allocate *in, struct nearby *room,
     part.queue_count = 0;
     part.client_count = 0;
     for (size_t i = 0; i < in->queue_count; i++) {
-        if (rq_slice_eq(in->room_of(in->queues[i].broker_name), name)) {
+        if (rq_slice_eq(in->room_of(in->queues[i].broker_name, in->room_user), name)) {
             room->index[part.queue_count] = i;
             room->queues[part.queue_count++] = in->queues[i];
         }
     }
     for (size_t i = 0; i < in->client_count; i++) {
-        if (rq_slice_eq(in->room_of(in->clients[i]), name)) {
+        if (rq_slice_eq(in->room_of(in->clients[i], in->room_user), name)) {
             room->clients[part.client_count++] = in->clients[i];
         }
     }
@@ -273,9 +273,9 @@ static rmq_status nearby_room(const struct rq_allocate *in, struct nearby *room,
 
 static bool room_seen(const struct rq_allocate *in, size_t at)
 {
-    struct rq_slice name = in->room_of(in->queues[at].broker_name);
+    struct rq_slice name = in->room_of(in->queues[at].broker_name, in->room_user);
     for (size_t i = 0; i < at; i++) {
-        if (rq_slice_eq(in->room_of(in->queues[i].broker_name), name)) {
+        if (rq_slice_eq(in->room_of(in->queues[i].broker_name, in->room_user), name)) {
             return true;
         }
     }
@@ -291,13 +291,13 @@ static rmq_status machine_room_nearby(const struct rq_allocate *in, size_t self,
     }
     struct nearby room = {0};
     rmq_status st = nearby_init(&room, in);
-    struct rq_slice own = in->room_of(in->client_id);
+    struct rq_slice own = in->room_of(in->client_id, in->room_user);
     if (st == RMQ_OK) {
         st = nearby_room(in, &room, own, true, pick);
     }
     for (size_t i = 0; st == RMQ_OK && i < in->queue_count; i++) {
         if (!room_seen(in, i)) {
-            st = nearby_room(in, &room, in->room_of(in->queues[i].broker_name), false, pick);
+            st = nearby_room(in, &room, in->room_of(in->queues[i].broker_name, in->room_user), false, pick);
         }
     }
     nearby_free(&room);

@@ -40,7 +40,8 @@ struct rq_allocate {
     size_t room_count;
     enum rq_allocate_strategy inner; /* MACHINE_ROOM_NEARBY: strategy within a room */
     struct rq_slice (*room_of)(
-        const char *name); /* MACHINE_ROOM_NEARBY: room of a broker name or client id */
+        const char *name, void *user); /* MACHINE_ROOM_NEARBY: room of a broker name or client id */
+    void *room_user;
     const struct rq_mq
         *configured; /* CONFIG: the list itself; those that the topic has are taken */
     size_t configured_count;

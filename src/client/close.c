@@ -129,6 +129,9 @@ static void stop_asking(struct rmq_consumer *consumer)
         if (topic->asking) {
             rq_consumer_cancel(&topic->members);
         }
+        if (topic->checking) {
+            rq_consumer_cancel(&topic->check);
+        }
         RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
         {
             struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);

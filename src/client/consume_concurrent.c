@@ -261,13 +261,25 @@ static bool turn_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
     return true;
 }
 
+/* Another number of workers is wanted: the last one ends, and the one before it looks. */
+static bool ends_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
+{
+    struct rq_pool *pool = worker->pool;
+    if (worker->index < pool->threads || worker->index != pool->started - 1) {
+        return false;
+    }
+    pool->started--;
+    rq_cond_broadcast(&pool->work);
+    return true;
+}
+
 void rq_pool_work(void *arg)
 {
     struct rq_worker *worker = arg;
     struct rq_pool *pool = worker->pool;
     rq_mutex_lock(&pool->lock);
     pool->arriving--;
-    while (!rq_pool_is_stopping(pool)) {
+    while (!rq_pool_is_stopping(pool) && !ends_locked(worker)) {
         if (!turn_locked(worker) && !rq_pool_is_stopping(pool)) {
             pool->idle++;
             rq_cond_wait(&pool->work, &pool->lock);

@@ -150,14 +150,9 @@ static rmq_status open_instance(struct rmq_consumer *consumer, rmq_error **err)
 
 static rmq_status check_options(struct rmq_consumer *consumer, rmq_error **err)
 {
-    const char *name =
-        consumer->options.allocate_strategy ? consumer->options.allocate_strategy : "AVG";
-    if (!rq_allocate_strategy_find(name, &consumer->strategy) ||
-        consumer->strategy > RQ_ALLOCATE_CONSISTENT_HASH) {
-        return rq_error_set(err, RMQ_ERR_INVALID,
-                            "allocateMessageQueueStrategy '%s' is none of AVG, "
-                            "AVG_BY_CIRCLE, CONSISTENT_HASH",
-                            name);
+    rmq_status st = rq_sharing_init(consumer, err);
+    if (st != RMQ_OK) {
+        return st;
     }
     if (rq_topic_of_retry(rq_slice_str(consumer->options.consumer_group), consumer->retry_topic) ==
         0) {
@@ -191,6 +186,8 @@ static void init_parts(struct rmq_consumer *consumer)
 static void free_consumer(struct rmq_consumer *consumer)
 {
     rq_local_offsets_close(consumer->local);
+    rq_sharing_clear(&consumer->sharing);
+    rmq_error_destroy(consumer->refusal);
     rq_cond_destroy(&consumer->change);
     rq_mutex_destroy(&consumer->lock);
     rq_table_free(&rq_consumer_table, &consumer->options);
@@ -340,6 +337,26 @@ static void wait_settled(struct rmq_consumer *consumer)
     rq_mutex_unlock(&consumer->lock);
 }
 
+/* A broker that does not take the subscription: who asked for it must know. */
+static rmq_status end_refused(struct rmq_consumer *consumer, rmq_error **err)
+{
+    rq_mutex_lock(&consumer->lock);
+    rmq_error *refusal = consumer->refusal;
+    consumer->refusal = NULL;
+    rq_mutex_unlock(&consumer->lock);
+    if (!refusal) {
+        return RMQ_OK;
+    }
+    rmq_status st = rmq_error_status(refusal);
+    rmq_consumer_shutdown(consumer, 0, NULL);
+    if (err) {
+        *err = refusal;
+    } else {
+        rmq_error_destroy(refusal);
+    }
+    return st;
+}
+
 static rmq_status open_local_offsets(struct rmq_consumer *consumer, rmq_error **err)
 {
     if (consumer->options.message_model != RMQ_BROADCASTING || consumer->local) {
@@ -379,7 +396,7 @@ rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
     }
     if (call.st == RMQ_OK) {
         wait_settled(consumer);
-        return RMQ_OK;
+        return end_refused(consumer, err);
     }
     rq_mutex_lock(&consumer->lock);
     if (consumer->state == RQ_CONSUMER_STARTED) {

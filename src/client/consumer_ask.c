@@ -115,7 +115,7 @@ void rq_consumer_tell_taker(struct rmq_consumer *consumer)
 
 static bool is_settled(const struct rq_subscribed *topic)
 {
-    if (!topic->settled) {
+    if (!topic->settled || !rq_subscribed_may_pull(topic)) {
         return false;
     }
     for (struct rq_list *node = topic->queues.next; node != &topic->queues; node = node->next) {

@@ -33,6 +33,93 @@ rmq_status rmq_consumer_resume(rmq_consumer *consumer)
                     : RMQ_ERR_INVALID;
 }
 
+/* A call about one queue of ours. */
+struct queue_call {
+    struct rmq_consumer *consumer;
+    struct rq_mq name;
+    bool pause;
+    bool found;
+    int64_t lag;
+};
+
+static void pause_on_loop(void *arg)
+{
+    struct queue_call *call = arg;
+    struct rq_owned *owned = rq_owned_find(call->consumer, &call->name);
+    call->found = owned != NULL;
+    if (owned) {
+        owned->paused = call->pause;
+        rq_pull(owned);
+    }
+}
+
+static void lag_on_loop(void *arg)
+{
+    struct queue_call *call = arg;
+    struct rq_owned *owned = rq_owned_find(call->consumer, &call->name);
+    call->found = owned != NULL;
+    int64_t offset = owned ? rq_process_queue_commit_offset(&owned->process) : -1;
+    if (owned && offset >= 0 && owned->max_offset >= 0) {
+        call->lag = owned->max_offset > offset ? owned->max_offset - offset : 0;
+    }
+}
+
+static rmq_status about_queue(struct queue_call *call, const char *topic, const char *broker_name,
+                              int32_t queue_id, void (*fn)(void *arg), rmq_error **err)
+{
+    if (!call->consumer || !topic || !broker_name) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "consumer, topic or broker name is NULL");
+    }
+    call->name =
+        (struct rq_mq){.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    if (rq_instance_run(call->consumer->instance, fn, call) != RMQ_OK) {
+        return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
+    }
+    return call->found ? RMQ_OK
+                       : rq_error_set(err, RMQ_ERR_NOT_FOUND, "queue %s %s:%d is not ours", topic,
+                                      broker_name, (int)queue_id);
+}
+
+rmq_status rmq_consumer_suspend_queue(rmq_consumer *consumer, const char *topic,
+                                      const char *broker_name, int32_t queue_id, rmq_error **err)
+{
+    struct queue_call call = {.consumer = consumer, .pause = true};
+    return about_queue(&call, topic, broker_name, queue_id, pause_on_loop, err);
+}
+
+rmq_status rmq_consumer_resume_queue(rmq_consumer *consumer, const char *topic,
+                                     const char *broker_name, int32_t queue_id, rmq_error **err)
+{
+    struct queue_call call = {.consumer = consumer, .pause = false};
+    return about_queue(&call, topic, broker_name, queue_id, pause_on_loop, err);
+}
+
+rmq_status rmq_consumer_lag(rmq_consumer *consumer, const char *topic, const char *broker_name,
+                            int32_t queue_id, int64_t *lag, rmq_error **err)
+{
+    struct queue_call call = {.consumer = consumer, .lag = -1};
+    if (!lag) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "lag is NULL");
+    }
+    rmq_status st = about_queue(&call, topic, broker_name, queue_id, lag_on_loop, err);
+    *lag = call.lag;
+    return st;
+}
+
+rmq_status rmq_consumer_set_consume_thread_nums(rmq_consumer *consumer, int32_t threads,
+                                                rmq_error **err)
+{
+    if (!consumer || threads < 1 || threads > RQ_POOL_THREADS_MOST) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "consumeThreadNums %d: not 1 … %d", (int)threads,
+                            RQ_POOL_THREADS_MOST);
+    }
+    if (!consumer->options.listener) {
+        return rq_error_set(err, RMQ_ERR_STATE, "a consumer without listener has no workers");
+    }
+    rq_pool_set_threads(&consumer->pool, threads);
+    return RMQ_OK;
+}
+
 struct assignment_call {
     struct rmq_consumer *consumer;
     struct rq_buf text;

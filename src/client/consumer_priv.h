@@ -101,6 +101,10 @@ struct rq_subscribed {
     struct rq_list queues;  /* struct rq_owned.node */
     size_t queue_count;
     struct rq_ask members; /* 38 */
+    struct rq_ask check;   /* 46, for expressions that not every broker knows */
+    bool checking;
+    bool accepted; /* by a broker */
+    bool refused;
     bool asking;
     bool again;             /* asked for once more meanwhile */
     bool failing;           /* the last member list failed: logged */
@@ -138,6 +142,7 @@ struct rq_owned {
     int64_t asked_ms;
     int64_t next_offset;
     int64_t broker_id;    /* suggested by the broker */
+    int64_t max_offset;   /* the queue's end, as the last pull told it; -1 = not known */
     int64_t committed;    /* confirmed by the broker; -1 = nothing */
     int64_t committed_ms; /* when a commit was last sent */
     bool committing;
@@ -191,7 +196,16 @@ struct rmq_consumer {
     struct rq_instance *instance; /* NULL after destroy */
     struct rq_loop *loop;
     char retry_topic[RQ_NAME_MAX];
-    enum rq_allocate_strategy strategy;
+    struct rq_sharing {
+        enum rq_allocate_strategy strategy;
+        enum rq_allocate_strategy inner; /* MACHINE_ROOM_NEARBY */
+        const char **rooms;
+        size_t room_count;
+        struct rq_mq *queues; /* CONFIG */
+        size_t queue_count;
+        char *rooms_text; /* owner of the texts */
+        char *queues_text;
+    } sharing;
     char *client_id;
     struct rq_local_offsets *local; /* broadcasting, from the start on; else NULL */
 
@@ -215,6 +229,7 @@ struct rmq_consumer {
     bool settled;   /* start waits no longer */
     bool timed_out; /* closing did not wait for a listener any longer */
     bool destroyed;
+    rmq_error *refusal; /* of a subscription, for the start; owned */
 
     /* loop */
     bool running; /* started and not closing */
@@ -300,6 +315,14 @@ void rq_consumer_stats_rates(struct rq_subscribed *topic, struct rq_rates *out);
 void rq_consumer_stats_sample(struct rmq_consumer *consumer); /* at any interval below ten seconds */
 void rq_consumer_stats_keep(struct rq_owned *owned);          /* the queue is about to go */
 
+/* ---- consumer_allocate.c ---- */
+
+rmq_status rq_sharing_init(struct rmq_consumer *consumer, rmq_error **err);
+void rq_sharing_clear(struct rq_sharing *sharing);
+/* Loop. queues and clients of in are set; picked and count as of rq_allocate. */
+rmq_status rq_sharing_compute(struct rmq_consumer *consumer, struct rq_allocate *in, size_t *picked,
+                              size_t *count);
+
 /* ---- subscribe.c ---- */
 
 void rq_consumer_pool_quiet(struct rq_pool *pool); /* quiet of every kind's pool */
@@ -312,9 +335,15 @@ rmq_status rq_subscribed_create(struct rmq_consumer *consumer, struct rq_subscri
 struct rq_subscribed *rq_subscribed_find(struct rmq_consumer *consumer, const char *topic);
 rmq_status rq_subscribed_watch(struct rq_subscribed *topic);
 void rq_subscribed_refresh(struct rq_subscribed *topic); /* asks for the route now */
+void rq_subscribed_release(struct rq_subscribed *topic);
 void rq_subscribed_remove(struct rq_subscribed *topic, bool commit);
 void rq_rebalance(struct rq_subscribed *topic);
 void rq_rebalance_all(struct rmq_consumer *consumer);
+
+/* ---- subscription_check.c: loop ---- */
+
+void rq_subscribed_check(struct rq_subscribed *topic); /* asks a broker, when that is needed */
+bool rq_subscribed_may_pull(const struct rq_subscribed *topic);
 
 /* ---- pull.c: loop unless said otherwise ---- */
 

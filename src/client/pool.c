@@ -57,18 +57,37 @@ void rq_pool_update_fd_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
     }
 }
 
+static struct rq_worker *make_worker(struct rq_pool *pool, int32_t index)
+{
+    size_t views = (size_t)pool->options.batch_max;
+    struct rq_worker *worker =
+        rq_calloc(1, sizeof *worker + views * sizeof(const rmq_message_view *));
+    if (worker) {
+        worker->pool = pool;
+        worker->index = index;
+        worker->views = (const rmq_message_view **)(void *)(worker + 1);
+    }
+    return worker;
+}
+
 static bool start_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
 {
-    if (pool->started >= pool->options.threads) {
+    if (pool->started >= pool->threads || rq_pool_is_stopping(pool)) {
         return false;
     }
-    struct rq_worker *worker = &pool->workers[pool->started];
+    struct rq_worker **place = &pool->workers[pool->started];
+    if (!*place) {
+        *place = make_worker(pool, pool->started);
+    } else {
+        rq_thread_join(&(*place)->thread); /* it has ended, or is about to without our lock */
+    }
     char name[16];
     snprintf(name, sizeof name, "rmq-consume-%u", (unsigned)pool->started % 1000U);
-    rmq_status st = rq_thread_start(&worker->thread, name, rq_pool_work, worker);
+    rmq_status st = *place ? rq_thread_start(&(*place)->thread, name, rq_pool_work, *place)
+                           : RMQ_ERR_NOMEM;
     if (st != RMQ_OK) {
         RQ_LOG(WARN, "a consumer's worker could not be started", "running=%d wanted=%d",
-               (int)pool->started, (int)pool->options.threads);
+               (int)pool->started, (int)pool->threads);
         return false;
     }
     pool->started++;
@@ -241,7 +260,7 @@ bool rq_pool_guard(struct rq_pool *pool)
     rq_mutex_lock(&pool->lock);
     uint64_t calls = 0;
     for (int32_t i = 0; i < pool->started; i++) {
-        calls += atomic_load_explicit(&pool->workers[i].calls, memory_order_relaxed);
+        calls += atomic_load_explicit(&pool->workers[i]->calls, memory_order_relaxed);
     }
     int64_t backlog = rq_pool_is_stopping(pool) ? 0 : backlog_locked(pool);
     int64_t awake = awake_locked(pool);
@@ -250,7 +269,7 @@ bool rq_pool_guard(struct rq_pool *pool)
     if (backlog > 0 && (stalled || awake == 0)) {
         wake_locked(pool, backlog - pool->waking - pool->arriving); /* those come for some of it */
     }
-    bool again = backlog > 0 && awake_locked(pool) < pool->options.threads;
+    bool again = backlog > 0 && awake_locked(pool) < pool->threads;
     rq_pool_unlock_and_wake(pool);
     return again;
 }
@@ -278,7 +297,7 @@ void rq_pool_each_stuck(struct rq_pool *pool, int64_t now_ms, int64_t timeout_ms
 {
     rq_mutex_lock(&pool->lock);
     for (int32_t i = 0; i < pool->started; i++) {
-        look_at_worker(&pool->workers[i], now_ms, timeout_ms, fn, user);
+        look_at_worker(pool->workers[i], now_ms, timeout_ms, fn, user);
     }
     for (struct rq_list *node = pool->batches.next; node != &pool->batches; node = node->next) {
         struct rq_batch_node *batch = RQ_CONTAINER_OF(node, struct rq_batch_node, node);
@@ -310,21 +329,22 @@ rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *opti
         return pool->fd >= 0 ? RMQ_OK
                              : rq_error_set(err, RMQ_ERR_IO, "descriptor for polling: no eventfd");
     }
-    size_t threads = (size_t)options->threads;
-    size_t views = (size_t)options->batch_max;
-    pool->workers = rq_calloc(threads, sizeof *pool->workers);
-    const rmq_message_view **room = rq_calloc(threads * views, sizeof *room);
-    if (!pool->workers || !room) {
-        rq_free(pool->workers);
-        rq_free(room);
-        pool->workers = NULL;
-        return rq_error_set(err, RMQ_ERR_NOMEM, "%zu workers", threads);
+    pool->threads = options->threads;
+    pool->workers = rq_calloc(RQ_POOL_THREADS_MOST, sizeof(struct rq_worker *));
+    return pool->workers ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "workers");
+}
+
+/* Surplus workers end one after the other, the last first, so that those that are there stay the
+ * first ones. */
+void rq_pool_set_threads(struct rq_pool *pool, int32_t threads)
+{
+    rq_mutex_lock(&pool->lock);
+    pool->threads = threads;
+    rq_cond_broadcast(&pool->work);
+    if (rq_pool_has_work_locked(pool)) {
+        wake_locked(pool, wanted_locked(pool, backlog_locked(pool)));
     }
-    for (size_t i = 0; i < threads; i++) {
-        pool->workers[i].pool = pool;
-        pool->workers[i].views = room + i * views;
-    }
-    return RMQ_OK;
+    rq_pool_unlock_and_wake(pool);
 }
 
 static void drop_work(struct rq_pool *pool)
@@ -346,8 +366,8 @@ static void drop_work(struct rq_pool *pool)
 void rq_pool_destroy(struct rq_pool *pool)
 {
     drop_work(pool);
-    if (pool->workers) {
-        rq_free(pool->workers[0].views);
+    for (int32_t i = 0; pool->workers && i < RQ_POOL_THREADS_MOST; i++) {
+        rq_free(pool->workers[i]);
     }
     rq_free(pool->workers);
     if (pool->fd >= 0) {
@@ -393,8 +413,8 @@ int32_t rq_pool_in_hands(struct rq_pool *pool)
 static struct rq_worker *own_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
 {
     for (int32_t i = 0; i < pool->started; i++) {
-        if (rq_thread_is_self(&pool->workers[i].thread)) {
-            return &pool->workers[i];
+        if (rq_thread_is_self(&pool->workers[i]->thread)) {
+            return pool->workers[i];
         }
     }
     return NULL;
@@ -428,7 +448,7 @@ bool rq_pool_wait_others(struct rq_pool *pool, int64_t deadline_ms)
 
 void rq_pool_join(struct rq_pool *pool)
 {
-    for (int32_t i = 0; i < pool->options.threads && pool->workers; i++) {
-        rq_thread_join(&pool->workers[i].thread);
+    for (int32_t i = 0; pool->workers && i < RQ_POOL_THREADS_MOST && pool->workers[i]; i++) {
+        rq_thread_join(&pool->workers[i]->thread);
     }
 }

@@ -73,10 +73,12 @@ struct rq_pool_options {
     rmq_listener_fn listener; /* NULL: takers poll */
     void *listener_user;
     _Atomic(struct rq_trace *) *trace; /* of the consumer; NULL: none */
-    int32_t threads;   /* workers, started when there is work for them */
+    int32_t threads;   /* workers at first, started when there is work for them */
     int32_t batch_max; /* most messages of a listener call or a take */
     int64_t turn_most_ms; /* ordered: another queue may have the worker after this */
 };
+
+#define RQ_POOL_THREADS_MOST 1000
 
 /* What a taker has in hands. Embedded in rmq_batch. */
 struct rq_batch_node {
@@ -101,7 +103,7 @@ struct rmq_consume_context {
 struct rq_pool {
     struct rq_pool_options options; /* immutable */
     int fd;                         /* immutable; eventfd of takers, -1 with a listener */
-    struct rq_worker *workers;      /* immutable array of options.threads */
+    struct rq_worker **workers;     /* RQ_POOL_THREADS_MOST places; NULL until first started */
 
     atomic_bool stopping; /* atomic: release by the stop, acquire before each listener call */
     _Atomic int64_t listener_ns; /* atomic: relaxed: moving average of a call; -1 = not known */
@@ -116,6 +118,7 @@ struct rq_pool {
     struct rq_list jobs;    /* struct rq_pool_job */
     struct rq_list turns;   /* rq_turn.node: ordered queues that have something */
     struct rq_list batches; /* rq_batch_node: taken and neither finished nor destroyed */
+    int32_t threads;        /* workers that are wanted at most */
     int32_t started;        /* workers with a thread */
     int32_t idle;           /* of these, asleep */
     int32_t waking;         /* of these, told to wake */
@@ -153,6 +156,9 @@ bool rq_pool_unpark(struct rq_pool *pool, struct rq_turn *turn);
 /* Takes a turn off the list; true when it was there: its reference is the caller's then. */
 bool rq_pool_withdraw_turn(struct rq_pool *pool, struct rq_turn *turn);
 bool rq_pool_turn_is_busy(struct rq_pool *pool, const struct rq_turn *turn);
+
+/* Another number of workers: those beyond it end when they have nothing in hands. */
+void rq_pool_set_threads(struct rq_pool *pool, int32_t threads);
 
 /* Called some ms after a submit: wakes more workers when those awake do not get on. Returns
  * whether it wants to be called again. */

@@ -18,6 +18,7 @@ struct rq_again {
 
 struct rq_worker {
     struct rq_pool *pool;
+    int32_t index;
     struct rq_thread thread;        /* guarded by pool->lock until joined */
     const rmq_message_view **views; /* owned by the worker: room for batch_max */
 

@@ -62,6 +62,7 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     rq_process_queue_init(&owned->process, &limits);
     owned->process.release = release_process;
     owned->floor = -1;
+    owned->max_offset = -1;
     owned->reset_to = -1;
     rq_order_init(owned);
     rq_list_add_tail(&topic->queues, &owned->node);
@@ -287,7 +288,7 @@ void rq_pull(struct rq_owned *owned)
     struct rmq_consumer *consumer = owned->consumer;
     if (!owned->topic || owned->asking || !owned->located || !consumer->running ||
         consumer->suspended || owned->paused || !consumer->kind->pulls ||
-        rq_timer_running(&owned->timer) ||
+        rq_timer_running(&owned->timer) || !rq_subscribed_may_pull(owned->topic) ||
         rq_loop_now(consumer->loop) >= atomic_load(&owned->open_until_ms)) {
         return;
     }
@@ -530,6 +531,7 @@ static void take_answer(struct rq_owned *owned, struct rq_in *answer)
         return;
     }
     owned->broker_id = head.suggest_which_broker_id;
+    owned->max_offset = head.max_offset;
     if (code == RQ_RESP_PULL_OFFSET_MOVED) {
         move_offset(owned, head.next_begin_offset);
     } else if (code == RQ_RESP_SUCCESS && answer->body.n > 0) {

@@ -20,7 +20,7 @@
 static void on_route(struct rq_watch *watch, struct rq_route *route);
 static void on_retry(struct rq_timer *timer);
 
-static void release_topic(struct rq_subscribed *topic)
+void rq_subscribed_release(struct rq_subscribed *topic)
 {
     if (--topic->refs > 0) {
         return;
@@ -110,7 +110,10 @@ void rq_subscribed_remove(struct rq_subscribed *topic, bool commit)
     if (topic->asking) {
         rq_consumer_cancel(&topic->members);
     }
-    release_topic(topic);
+    if (topic->checking) {
+        rq_consumer_cancel(&topic->check);
+    }
+    rq_subscribed_release(topic);
 }
 
 static void retry_later(struct rq_subscribed *topic)
@@ -219,11 +222,8 @@ static rmq_status share_compute(struct share *share, const struct rq_subscribed 
                              .queues = share->queues,
                              .queue_count = share->queue_count,
                              .clients = share->clients,
-                             .client_count = share->client_count,
-                             .virtual_nodes = RQ_ALLOCATE_VIRTUAL_NODES};
-    bool all = topic->consumer->options.message_model == RMQ_BROADCASTING;
-    rmq_status st = rq_allocate(all ? RQ_ALLOCATE_AVG : topic->consumer->strategy, &in,
-                                share->picked, &share->mine_count, NULL);
+                             .client_count = share->client_count};
+    rmq_status st = rq_sharing_compute(topic->consumer, &in, share->picked, &share->mine_count);
     for (size_t i = 0; st == RMQ_OK && i < share->mine_count; i++) {
         share->mine[i] = share->queues[share->picked[i]];
     }
@@ -363,7 +363,7 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
     struct rmq_consumer *consumer = topic->consumer;
     topic->asking = false;
     if (topic->gone || !consumer->running) {
-        release_topic(topic);
+        rq_subscribed_release(topic);
         return;
     }
     rmq_status st = status == RMQ_OK ? take_answer(topic, answer) : status;
@@ -380,7 +380,7 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
     if (again) {
         rq_rebalance(topic);
     }
-    release_topic(topic);
+    rq_subscribed_release(topic);
 }
 
 /* Queues that the program chose: those that have not begun yet do. */
@@ -415,6 +415,7 @@ void rq_rebalance(struct rq_subscribed *topic)
     if (!consumer->running || topic->gone || !topic->route) {
         return;
     }
+    rq_subscribed_check(topic);
     if (consumer->options.message_model == RMQ_BROADCASTING) {
         take_all(topic);
         return;

@@ -13,6 +13,7 @@ struct subscribe_call {
     struct rmq_consumer *consumer;
     const char *topic;
     const char *expression;
+    const char *type;
     bool remove;
     rmq_status st;
     rmq_error **err;
@@ -30,6 +31,9 @@ static void replace_expression(struct rq_subscribed *topic, struct rq_subscripti
 {
     rq_subscription_destroy(topic->sub);
     topic->sub = sub;
+    topic->accepted = false;
+    topic->refused = false;
+    rq_subscribed_check(topic);
     RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
     {
         struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
@@ -48,7 +52,7 @@ static void subscribe_on_loop(void *arg)
         call->st = rq_error_set(call->err, RMQ_ERR_CLOSED, "the consumer is shut down");
         return;
     }
-    call->st = rq_subscription_create(call->topic, call->expression, RQ_EXPRESSION_TAG,
+    call->st = rq_subscription_create(call->topic, call->expression, call->type,
                                       rq_consumer_next_version(consumer), &sub, call->err);
     if (call->st != RMQ_OK) {
         return;
@@ -109,7 +113,30 @@ rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic, con
                                   rmq_error **err)
 {
     struct subscribe_call call = {
+        .consumer = consumer, .topic = topic, .expression = expression,
+        .type = RQ_EXPRESSION_TAG, .err = err};
+    return change_subscription(&call);
+}
+
+rmq_status rmq_consumer_subscribe_selector(rmq_consumer *consumer, const char *topic,
+                                           rmq_expression_type type, const char *expression,
+                                           rmq_error **err)
+{
+    struct subscribe_call call = {
         .consumer = consumer, .topic = topic, .expression = expression, .err = err};
+    switch (type) {
+    case RMQ_EXPRESSION_TAG:
+        call.type = RQ_EXPRESSION_TAG;
+        break;
+    case RMQ_EXPRESSION_SQL92:
+        call.type = RQ_EXPRESSION_SQL92;
+        break;
+    default:
+        return rq_error_set(err, RMQ_ERR_INVALID, "there is no expression type %d", (int)type);
+    }
+    if (type == RMQ_EXPRESSION_SQL92 && (!expression || !*expression)) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "an SQL92 expression is needed");
+    }
     return change_subscription(&call);
 }
 

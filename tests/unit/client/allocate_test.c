@@ -32,7 +32,7 @@ static cJSON *read_vectors(const char *path)
 }
 
 /* Room of the vectors: the text before the first '-'. */
-static struct rq_slice room_of(const char *name)
+static struct rq_slice room_of(const char *name, void *user)
 {
     return rq_slice(name, strcspn(name, "-"));
 }

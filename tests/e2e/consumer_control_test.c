@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* What a program may tell a consumer: SQL92 conditions, who gets which queue, pauses, the number of
+ * workers; and what it may ask. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+static struct tl_seen seen;
+
+static void start_broker(struct tl_cluster *cluster, int queues, bool filter)
+{
+    rmq_broker_config *config = NULL;
+    rmq_error *err = NULL;
+    memset(cluster, 0, sizeof *cluster);
+    if (getenv("RMQ_NAMESRV")) {
+        tl_skip("the broker is not in this process");
+    }
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_OK(rmq_broker_config_standalone(config, &err));
+    TL_OK(rmq_broker_config_set(config, "enablePropertyFilter", filter ? "true" : "false", &err));
+    TL_OK(rmq_broker_start(config, &cluster->broker, &err));
+    rmq_broker_config_destroy(config);
+    snprintf(cluster->topic, sizeof cluster->topic, "Control");
+    snprintf(cluster->group, sizeof cluster->group, "control-group");
+    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s",
+             rmq_broker_namesrv_addr(cluster->broker));
+    TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, queues, &err));
+}
+
+static rmq_consumer_options options_of(const struct tl_cluster *cluster)
+{
+    rmq_consumer_options options;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.listener = tl_seen_listener;
+    options.listener_user = &seen;
+    return options;
+}
+
+static rmq_consumer *create(const rmq_consumer_options *options)
+{
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_consumer_create(options, &consumer, &err));
+    return consumer;
+}
+
+static rmq_consumer *start(const struct tl_cluster *cluster, const rmq_consumer_options *options)
+{
+    rmq_consumer *consumer = create(options);
+    rmq_error *err = NULL;
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static void send(const struct tl_cluster *cluster, int first, int count)
+{
+    rmq_producer *producer = tl_producer(cluster);
+    tl_send(cluster, producer, "m", first, count);
+    rmq_producer_destroy(producer);
+}
+
+/* ---- SQL92 ---- */
+
+static void a_condition_on_properties_is_kept_by_the_broker(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    start_broker(&cluster, 2, true);
+    rmq_consumer_options options = options_of(&cluster);
+    rmq_consumer *consumer = create(&options);
+    TL_OK(rmq_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92,
+                                          "n BETWEEN 10 AND 19 OR n = '97'", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    send(&cluster, 0, 98);
+    tl_seen_wait(&seen, 11, 10000);
+    TL_OK(rmq_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92, "n > 100",
+                                          &err));
+    send(&cluster, 98, 4);
+    tl_seen_wait(&seen, 12, 10000);
+    TL_EQUAL(atomic_load(&seen.total), 12);
+    TL_EQUAL(atomic_load(&seen.times[101]), 1);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+static void must_refuse(const struct tl_cluster *cluster, const char *sql, const char *words)
+{
+    rmq_error *err = NULL;
+    rmq_consumer_options options = options_of(cluster);
+    rmq_consumer *consumer = create(&options);
+    TL_OK(rmq_consumer_subscribe_selector(consumer, cluster->topic, RMQ_EXPRESSION_SQL92, sql,
+                                          &err));
+    TL_EQUAL(rmq_consumer_start(consumer, &err), RMQ_ERR_BROKER);
+    if (!strstr(rmq_error_message(err), words)) {
+        tl_fail(__FILE__, __LINE__, "no %s in %s", words, rmq_error_message(err));
+    }
+    rmq_error_destroy(err);
+    rmq_consumer_destroy(consumer);
+}
+
+static void a_broker_without_sql_or_with_a_bad_condition_ends_the_start_with_its_words(void)
+{
+    struct tl_cluster cluster;
+    start_broker(&cluster, 1, false);
+    must_refuse(&cluster, "n > 1", "does not support consumer to filter message by SQL92");
+    tl_cluster_stop(&cluster);
+    start_broker(&cluster, 1, true);
+    must_refuse(&cluster, "n >", "SUBSCRIPTION_PARSE_FAILED");
+    tl_cluster_stop(&cluster);
+}
+
+static void an_unknown_expression_type_and_an_empty_condition_are_refused_at_once(void)
+{
+    struct tl_cluster cluster;
+    start_broker(&cluster, 1, true);
+    rmq_consumer_options options = options_of(&cluster);
+    rmq_consumer *consumer = create(&options);
+    TL_EQUAL(rmq_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92, "",
+                                             NULL),
+             RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_consumer_subscribe_selector(consumer, cluster.topic, (rmq_expression_type)7, "*",
+                                             NULL),
+             RMQ_ERR_INVALID);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+/* ---- subscriptions that come and go ---- */
+
+static void a_topic_that_is_given_up_goes_on_where_it_stopped(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    start_broker(&cluster, 2, false);
+    rmq_consumer_options options = options_of(&cluster);
+    rmq_consumer *consumer = start(&cluster, &options);
+    for (int round = 0; round < 3; round++) {
+        send(&cluster, round * 20, 10);
+        tl_seen_wait(&seen, round * 20 + 10, 10000);
+        TL_OK(rmq_consumer_unsubscribe(consumer, cluster.topic, &err));
+        TL_EQUAL(rmq_consumer_unsubscribe(consumer, cluster.topic, NULL), RMQ_ERR_NOT_FOUND);
+        send(&cluster, round * 20 + 10, 10);
+        TL_EQUAL(atomic_load(&seen.different), round * 20 + 10);
+        TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
+        tl_seen_wait(&seen, round * 20 + 20, 10000);
+    }
+    TL_EQUAL(atomic_load(&seen.total), 60);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+/* ---- pauses, lag ---- */
+
+struct queue_goal {
+    rmq_consumer *consumer;
+    const char *topic;
+    int64_t lag;
+};
+
+static bool lag_is(void *arg)
+{
+    const struct queue_goal *goal = arg;
+    int64_t lag = -1;
+    return rmq_consumer_lag(goal->consumer, goal->topic, "broker-a", 0, &lag, NULL) == RMQ_OK &&
+           lag == goal->lag;
+}
+
+static void a_suspended_queue_waits_while_the_others_go_on(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    int64_t lag = 0;
+    start_broker(&cluster, 2, false);
+    rmq_consumer_options options = options_of(&cluster);
+    options.broker_suspend_max_time_ms = 100; /* a pull that is parked already takes what comes */
+    rmq_consumer *consumer = start(&cluster, &options);
+    send(&cluster, 0, 10);
+    tl_seen_wait(&seen, 10, 10000);
+    struct queue_goal goal = {consumer, cluster.topic, 0};
+    TL_CHECK(tl_wait(lag_is, &goal, 5000));
+    TL_OK(rmq_consumer_suspend(consumer));
+    usleep(300000); /* parked pulls have ended */
+    send(&cluster, 10, 10);
+    TL_EQUAL(atomic_load(&seen.different), 10);
+    TL_OK(rmq_consumer_suspend_queue(consumer, cluster.topic, "broker-a", 0, &err));
+    TL_OK(rmq_consumer_resume(consumer));
+    tl_seen_wait(&seen, 15, 10000);
+    TL_OK(rmq_consumer_resume_queue(consumer, cluster.topic, "broker-a", 0, &err));
+    tl_seen_wait(&seen, 20, 10000);
+    TL_CHECK(tl_wait(lag_is, &goal, 5000));
+    TL_EQUAL(rmq_consumer_lag(consumer, cluster.topic, "broker-a", 7, &lag, NULL),
+             RMQ_ERR_NOT_FOUND);
+    TL_EQUAL(rmq_consumer_suspend_queue(consumer, "Nothing", "broker-a", 0, NULL),
+             RMQ_ERR_NOT_FOUND);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+/* ---- workers ---- */
+
+static atomic_int inside;
+static atomic_bool hold;
+
+static rmq_consume_result stand(const rmq_message_view *const *messages, size_t count,
+                                rmq_consume_context *context, void *user)
+{
+    atomic_fetch_add(&inside, 1);
+    while (atomic_load(&hold)) {
+        usleep(1000);
+    }
+    atomic_fetch_sub(&inside, 1);
+    return tl_seen_listener(messages, count, context, user);
+}
+
+static bool are_inside(void *arg)
+{
+    return atomic_load(&inside) == *(const int *)arg;
+}
+
+static void the_number_of_workers_changes_while_they_work(void)
+{
+    static const int numbers[] = {2, 9, 3, 12, 1};
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    int sent = 0;
+    start_broker(&cluster, 4, false);
+    rmq_consumer_options options = options_of(&cluster);
+    options.consume_thread_nums = 5;
+    options.listener = stand;
+    rmq_consumer *consumer = start(&cluster, &options);
+    for (int i = 0; i < 5; i++) {
+        TL_OK(rmq_consumer_set_consume_thread_nums(consumer, numbers[i], &err));
+        atomic_store(&hold, true);
+        send(&cluster, sent, 40);
+        sent += 40;
+        int wanted = numbers[i];
+        TL_CHECK(tl_wait(are_inside, &wanted, 10000));
+        usleep(50000); /* more would have come by now */
+        TL_EQUAL(atomic_load(&inside), wanted);
+        atomic_store(&hold, false);
+        tl_seen_wait(&seen, sent, 10000);
+    }
+    TL_EQUAL(rmq_consumer_set_consume_thread_nums(consumer, 0, NULL), RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_consumer_set_consume_thread_nums(consumer, 1001, NULL), RMQ_ERR_INVALID);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), sent);
+    tl_cluster_stop(&cluster);
+}
+
+/* ---- shares ---- */
+
+static int queues_of(rmq_consumer *consumer, const char *topic)
+{
+    char *text = NULL;
+    int count = 0;
+    rmq_error *err = NULL;
+    TL_OK(rmq_consumer_assignment(consumer, &text, &err));
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+        count += strncmp(line, topic, strlen(topic)) == 0 ? 1 : 0;
+    }
+    rmq_string_free(text);
+    return count;
+}
+
+struct share_goal {
+    rmq_consumer *consumers[3];
+    int counts[3];
+    const char *topic;
+};
+
+static bool are_shared(void *arg)
+{
+    const struct share_goal *goal = arg;
+    for (int i = 0; i < 3 && goal->consumers[i]; i++) {
+        if (queues_of(goal->consumers[i], goal->topic) != goal->counts[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first member, by its id, gets all but one. */
+static rmq_status greedy(const char *client_id, const rmq_queue_list *queues,
+                         const char *const *clients, size_t client_count, rmq_queue_list *mine,
+                         void *user)
+{
+    bool first = strcmp(clients[0], client_id) == 0;
+    bool last = strcmp(clients[client_count - 1], client_id) == 0;
+    size_t count = rmq_queue_list_count(queues);
+    atomic_fetch_add((atomic_int *)user, 1);
+    for (size_t i = 0; i < count; i++) {
+        if ((first && i + 1 < count) || (last && i + 1 == count)) {
+            rmq_status st = rmq_queue_list_add(mine, rmq_queue_list_topic(queues, i),
+                                               rmq_queue_list_broker_name(queues, i),
+                                               rmq_queue_list_queue_id(queues, i), NULL);
+            if (st != RMQ_OK) {
+                return st;
+            }
+        }
+    }
+    return RMQ_OK;
+}
+
+static void an_own_function_shares_the_queues(void)
+{
+    struct tl_cluster cluster;
+    static atomic_int calls;
+    start_broker(&cluster, 5, false);
+    rmq_consumer_options options = options_of(&cluster);
+    options.allocate = greedy;
+    options.allocate_user = &calls;
+    struct share_goal goal = {.topic = cluster.topic, .counts = {4, 1}};
+    options.client_ip = "10.0.0.1";
+    goal.consumers[0] = start(&cluster, &options);
+    options.client_ip = "10.0.0.2";
+    goal.consumers[1] = start(&cluster, &options);
+    TL_CHECK(tl_wait(are_shared, &goal, 10000));
+    TL_CHECK(atomic_load(&calls) > 0);
+    send(&cluster, 0, 50);
+    tl_seen_wait(&seen, 50, 10000);
+    rmq_consumer_destroy(goal.consumers[0]);
+    rmq_consumer_destroy(goal.consumers[1]);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_fixed_list_and_machine_rooms_are_options(void)
+{
+    struct tl_cluster cluster;
+    rmq_consumer *consumer = NULL;
+    start_broker(&cluster, 4, false);
+    rmq_consumer_options options = options_of(&cluster);
+    options.allocate_strategy = "CONFIG";
+    options.message_queues = "Control broker-a 1;Control broker-a 3;Control elsewhere 0";
+    struct share_goal goal = {.topic = cluster.topic, .counts = {2}};
+    goal.consumers[0] = start(&cluster, &options);
+    TL_CHECK(tl_wait(are_shared, &goal, 10000));
+    rmq_consumer_destroy(goal.consumers[0]);
+
+    options.message_queues = "Control broker-a";
+    TL_EQUAL(rmq_consumer_create(&options, &consumer, NULL), RMQ_ERR_INVALID);
+    options.allocate_strategy = "MACHINE_ROOM";
+    TL_EQUAL(rmq_consumer_create(&options, &consumer, NULL), RMQ_ERR_INVALID);
+    options.machine_rooms = "north,south"; /* this broker is in no room */
+    goal.counts[0] = 0;
+    goal.consumers[0] = start(&cluster, &options);
+    TL_CHECK(tl_wait(are_shared, &goal, 10000));
+    rmq_consumer_destroy(goal.consumers[0]);
+    options.allocate_strategy = "MACHINE_ROOM_NEARBY";
+    TL_EQUAL(rmq_consumer_create(&options, &consumer, NULL), RMQ_ERR_INVALID);
+    tl_cluster_stop(&cluster);
+}
+
+static const char *room_of(const char *name, size_t *length, void *user)
+{
+    *length = strcspn(name, "-");
+    return name;
+}
+
+static void a_room_without_members_is_shared_by_all(void)
+{
+    struct tl_cluster cluster;
+    start_broker(&cluster, 4, false);
+    rmq_consumer_options options = options_of(&cluster);
+    options.allocate_strategy = "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE";
+    options.machine_room = room_of;
+    struct share_goal goal = {.topic = cluster.topic, .counts = {2, 2}};
+    options.client_ip = "11.0.0.1"; /* not in the broker's room */
+    goal.consumers[0] = start(&cluster, &options);
+    options.client_ip = "11.0.0.2";
+    goal.consumers[1] = start(&cluster, &options);
+    TL_CHECK(tl_wait(are_shared, &goal, 10000));
+    rmq_consumer_destroy(goal.consumers[0]);
+    rmq_consumer_destroy(goal.consumers[1]);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(a_condition_on_properties_is_kept_by_the_broker),
+        TL_CASE(a_broker_without_sql_or_with_a_bad_condition_ends_the_start_with_its_words),
+        TL_CASE(an_unknown_expression_type_and_an_empty_condition_are_refused_at_once),
+        TL_CASE(a_topic_that_is_given_up_goes_on_where_it_stopped),
+        TL_CASE(a_suspended_queue_waits_while_the_others_go_on),
+        TL_CASE(the_number_of_workers_changes_while_they_work),
+        TL_CASE(an_own_function_shares_the_queues),
+        TL_CASE(a_fixed_list_and_machine_rooms_are_options),
+        TL_CASE(a_room_without_members_is_shared_by_all),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}
