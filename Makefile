@@ -216,13 +216,20 @@ define compile_test
 	$(Q)$(CC) $(TEST_CFLAGS) $(INSIDE) -MMD -MP -c -o $@ $<
 endef
 
+# Libraries that tests put before libc.
+PRELOADS := $(patsubst tests/lib/preload/%.c,$(B)/test/preload/%.so,$(wildcard tests/lib/preload/*.c))
+$(B)/test/preload/%.so: tests/lib/preload/%.c tests/lib/preload.h $(B)/flags
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -O2 -fPIC -shared $(TEST_WARNINGS) -Itests -o $@ $< -ldl
+
 E2E_SHARED := $(patsubst tests/%.c,$(B)/test/%.o,$(filter-out %_test.c,$(wildcard tests/e2e/*.c)))
 define link_e2e
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $(filter %.o,$^) -L$(B) -Wl,-rpath,'$$ORIGIN/../..' -lrmq -lrmq-broker $(BASE_LDFLAGS) $(TEST_PKG_LIBS) $(LDLIBS)
 endef
-$(B)/test/e2e/%: $(B)/test/e2e/%.o $(E2E_SHARED) $(LIB_TEST_OBJECTS) $(SHARED)
+$(B)/test/e2e/%: $(B)/test/e2e/%.o $(E2E_SHARED) $(LIB_TEST_OBJECTS) $(SHARED) $(PRELOADS)
 	$(link_e2e)
 $(B)/test/soak/%: $(B)/test/soak/%.o $(LIB_TEST_OBJECTS) $(SHARED)
 	$(link_e2e)

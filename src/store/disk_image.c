@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -85,7 +86,7 @@ static int mix(int live, int durable, int out, uint64_t *random)
     int rc = rq_sys_ftruncate(out, size);
     off_t at = 0;
     while (rc == 0 && at < size) {
-        off_t a = next_data(live, at, live_size);
+        off_t a = next_data(live, at, size);
         off_t b = next_data(durable, at, size);
         char pages[2][RQ_STORE_PAGE];
         at = (a < b ? a : b) / RQ_STORE_PAGE * RQ_STORE_PAGE;
@@ -191,7 +192,35 @@ static bool is_recording(const struct rq_disk *disk)
            atomic_load_explicit(&disk->recording, memory_order_acquire);
 }
 
-static void keep_bytes(struct rq_disk *disk, const char *path, const char *p, size_t n, size_t at)
+/* A page of a file, as it was when a sync began. */
+struct page {
+    off_t at;
+    size_t n;
+    char bytes[RQ_STORE_PAGE];
+};
+
+/* The pages of [from, upto) that are no holes, as struct page in out. */
+static void collect_pages(const char *path, size_t from, size_t upto, struct rq_buf *out)
+{
+    struct page page;
+    int fd = rq_sys_open(path, O_RDONLY, 0);
+    off_t at = next_data(fd, (off_t)from, (off_t)upto);
+    while (fd >= 0 && at < (off_t)upto) {
+        page.at = at / RQ_STORE_PAGE * RQ_STORE_PAGE;
+        page.at = page.at < (off_t)from ? (off_t)from : page.at;
+        off_t end = (page.at / RQ_STORE_PAGE + 1) * RQ_STORE_PAGE;
+        end = end < (off_t)upto ? end : (off_t)upto;
+        page.n = (size_t)(end - page.at);
+        read_page(fd, page.bytes, page.n, page.at);
+        rq_buf_add(out, &page, sizeof page);
+        at = next_data(fd, end, (off_t)upto);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void keep_pages(struct rq_disk *disk, const char *path, const struct rq_buf *pages)
 {
     char to[PATH_MAX];
     struct stat info;
@@ -199,7 +228,11 @@ static void keep_bytes(struct rq_disk *disk, const char *path, const char *p, si
     int fd = durable_path(disk, path, to) ? open_new(to) : -1;
     if (fd >= 0 && stat(path, &info) == 0) {
         (void)rq_sys_ftruncate(fd, info.st_size);
-        (void)rq_sys_pwrite(fd, p, n, (off_t)at);
+        for (size_t i = 0; i + sizeof(struct page) <= pages->len; i += sizeof(struct page)) {
+            struct page page;
+            memcpy(&page, pages->data + i, sizeof page);
+            (void)rq_sys_pwrite(fd, page.bytes, page.n, page.at);
+        }
     }
     if (fd >= 0) {
         close(fd);
@@ -217,18 +250,15 @@ int rq_disk_sync_map(struct rq_disk *disk, const char *path, char *data, size_t 
     if (!is_recording(disk)) {
         return rq_sys_msync(data + from, upto - from);
     }
-    char *copy = rq_alloc(upto - from); /* as it was before: what is written meanwhile may not be synced */
-    if (!copy) {
-        errno = ENOMEM;
-        return -1;
-    }
-    memcpy(copy, data + from, upto - from);
-    int rc = rq_sys_msync(data + from, upto - from);
-    error = errno;
+    struct rq_buf pages; /* as they were before: what is written meanwhile may not be synced */
+    rq_buf_init(&pages, 0);
+    collect_pages(path, from, upto, &pages);
+    int rc = rq_buf_status(&pages) ? -1 : rq_sys_msync(data + from, upto - from);
+    error = rq_buf_status(&pages) ? ENOMEM : errno;
     if (rc == 0) {
-        keep_bytes(disk, path, copy, upto - from, from);
+        keep_pages(disk, path, &pages);
     }
-    rq_free(copy);
+    rq_buf_free(&pages);
     errno = error;
     return rc;
 }
