@@ -136,21 +136,67 @@ static rmq_status lengthen(struct rq_mapped_file_queue *queue, int64_t start, bo
     return st;
 }
 
+/* Whether a file holds anything: records begin with their size. */
+static bool has_data(struct rq_mapped_file_queue *queue, int64_t start)
+{
+    char path[PATH_MAX];
+    char head[8] = {0};
+    static const char zeros[sizeof head];
+    int fd = path_of(queue, start, path, NULL) == RMQ_OK ? rq_sys_open(path, O_RDONLY, 0) : -1;
+    if (fd >= 0) {
+        (void)rq_sys_pread(fd, head, sizeof head, 0);
+        close(fd);
+    }
+    return memcmp(head, zeros, sizeof head) != 0;
+}
+
+/* Index of the last file with data, 0 when there is none: it may have lost its end without making a hole. */
+static size_t last_with_data(struct rq_mapped_file_queue *queue, const int64_t *starts, size_t n)
+{
+    size_t i = n - 1;
+    while (i > 0 && !has_data(queue, starts[i])) {
+        i--;
+    }
+    return i;
+}
+
+/* What a file's wrong length means for the messages, behind what rq_mapped_file_open says. */
+static rmq_status explain(struct rq_mapped_file_queue *queue, int64_t start, rmq_error **err)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    rmq_status st = path_of(queue, start, path, err);
+    if (st != RMQ_OK || stat(path, &info) < 0 || info.st_size >= (off_t)queue->file_size) {
+        return RMQ_ERR_CORRUPT;
+    }
+    if (err && *err) {
+        rmq_error_destroy(*err);
+        *err = NULL;
+    }
+    return rq_error_set(err, RMQ_ERR_CORRUPT,
+                        "%s has %lld bytes, expected %zu: what was between offset %lld and %lld is lost, and "
+                        "files behind it hold more; bring the file back from a copy",
+                        path, (long long)info.st_size, queue->file_size,
+                        (long long)(start + info.st_size), (long long)start + (long long)queue->file_size);
+}
+
 static rmq_status load_starts(struct rq_mapped_file_queue *queue, const int64_t *starts, size_t n,
                               bool *lengthened, rmq_error **err)
 {
     rmq_status st = RMQ_OK;
+    size_t last = lengthened ? last_with_data(queue, starts, n) : n;
     for (size_t i = 0; st == RMQ_OK && i < n; i++) {
         bool dropped = false;
         if (i + 1 == n) {
             st = drop_empty(queue, starts[i], &dropped, err);
         }
-        if (st == RMQ_OK && !dropped && i + 1 == n && i > 0 && lengthened) {
+        if (st == RMQ_OK && !dropped && i >= last) {
             st = lengthen(queue, starts[i], lengthened, err);
         }
         struct rq_mapped_file *file = NULL;
         if (st == RMQ_OK && !dropped) {
             st = open_at(queue, starts[i], false, &file, err);
+            st = st == RMQ_ERR_CORRUPT && lengthened ? explain(queue, starts[i], err) : st;
         }
         if (st == RMQ_OK && file) {
             st = rq_mapped_file_queue_add(queue, file, err);

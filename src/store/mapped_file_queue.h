@@ -26,8 +26,8 @@ rmq_status rq_mapped_file_queue_init(struct rq_mapped_file_queue *queue, const c
                                      size_t file_size, const struct rq_mapped_file_kind *kind);
 void rq_mapped_file_queue_free(struct rq_mapped_file_queue *queue);
 
-/* Opens all files of the directory, which may be missing. A last file of length 0 is removed. RMQ_ERR_CORRUPT for a wrong length, but a last
- * file that is too short behind others that are right is made long again when lengthened is given, which then is set. */
+/* Opens all files of the directory, which may be missing. A last file of length 0 is removed. RMQ_ERR_CORRUPT for a wrong length, but
+ * when lengthened is given, a file that is too short and has no data behind it is made long again, and lengthened is set. */
 rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, bool *lengthened,
                                      rmq_error **err);
 

@@ -4,10 +4,13 @@
  * A disk that fails below the broker: what senders are told, what consumers see, and that both go on by themselves.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <rmq/broker.h>
@@ -156,6 +159,74 @@ static void a_full_disk_gives_code_14_with_the_reason_and_writing_resumes_by_its
     tl_cluster_stop(&cluster);
 }
 
+/* A file that takes what is left of a file system, but for so many bytes. */
+static void fill(const char *path, off_t leave)
+{
+    static char block[65536];
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    TL_CHECK(fd >= 0);
+    off_t n = 0;
+    ssize_t done;
+    while ((done = write(fd, block, sizeof block)) > 0) {
+        n += done;
+    }
+    TL_EQUAL(ftruncate(fd, n > leave ? n - leave : 0), 0);
+    close(fd);
+}
+
+static void on_a_small_disk_that_fills_up_nothing_is_lost_and_nothing_crashes(void)
+{
+    static struct tl_seen seen;
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_status st = RMQ_OK;
+    char dir[] = "/tmp/rmq-small-XXXXXX";
+    char path[64];
+    char ballast[64];
+    int stored = 0;
+    TL_CHECK(mkdtemp(dir) != NULL);
+    /* Mounted for this process only, so that nothing stays behind. */
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", dir, "tmpfs", 0, "size=64m") < 0) {
+        rmdir(dir);
+        tl_skip("a small file system cannot be mounted: %s", strerror(errno));
+    }
+    snprintf(path, sizeof path, "%s/store", dir);
+    snprintf(ballast, sizeof ballast, "%s/ballast", dir);
+    const char *const options[] = {"storePathRootDir", path, "mappedFileSizeCommitLog", "1048576", "maxHashSlotNum", "1000",
+                                   "maxIndexNum", "20000", "cleanResourceInterval", "3600000", NULL};
+    start_with(&cluster, options);
+    rmq_producer *producer = one_try_producer(&cluster);
+    TL_OK(send_one(&cluster, producer, stored++, &err));
+    fill(ballast, 300000); /* the file system is all but full; retention does not look */
+    while ((st = send_one(&cluster, producer, stored, &err)) == RMQ_OK) {
+        TL_CHECK(++stored < TL_SEEN_MAX);
+    }
+    check_refusal(st, err, "disk full");
+    err = NULL;
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, stored, WAIT_MS);
+    TL_EQUAL(unlink(ballast), 0);
+    struct attempt attempt = {&cluster, producer, stored};
+    TL_CHECK(tl_wait(is_taken, &attempt, 10000));
+    tl_seen_wait(&seen, stored + 1, WAIT_MS);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+    start_with(&cluster, options); /* everything is there after a new start, too */
+    producer = one_try_producer(&cluster);
+    TL_OK(send_one(&cluster, producer, stored + 1, &err));
+    snprintf(cluster.group, sizeof cluster.group, "second-readers");
+    memset(&seen, 0, sizeof seen);
+    consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, stored + 2, WAIT_MS);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+    TL_EQUAL(umount2(dir, MNT_DETACH), 0);
+    rmdir(dir);
+}
+
 static void a_paused_dispatcher_acknowledges_what_consumers_see_later(void)
 {
     static struct tl_seen seen;
@@ -216,6 +287,8 @@ static void after_a_power_cut_every_acknowledged_message_is_there(void)
 static const struct tl_case cases[] = {
     TL_CASE(a_failed_sync_gives_no_ok_and_shows_nothing_until_the_disk_works_again),
     TL_CASE(a_full_disk_gives_code_14_with_the_reason_and_writing_resumes_by_itself),
+    {"on_a_small_disk_that_fills_up_nothing_is_lost_and_nothing_crashes",
+     on_a_small_disk_that_fills_up_nothing_is_lost_and_nothing_crashes, 90},
     TL_CASE(a_paused_dispatcher_acknowledges_what_consumers_see_later),
     TL_CASE(after_a_power_cut_every_acknowledged_message_is_there),
 };

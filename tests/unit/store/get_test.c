@@ -323,6 +323,37 @@ START_TEST(a_listener_may_append_also_while_a_topic_is_deleted)
 }
 END_TEST
 
+/* Key number i: ten blocks of Aa or BB, which have one hash in all combinations. */
+static void make_equal_key(unsigned i, char key[24])
+{
+    key[0] = '\0';
+    for (int bit = 0; bit < 10; bit++) {
+        strcat(key, i >> bit & 1 ? "BB" : "Aa");
+    }
+}
+
+START_TEST(a_thousand_keys_of_one_hash_are_each_found_alone)
+{
+    struct fixture fix;
+    char key[24];
+    char properties[40];
+    fixture_begin(&fix);
+    fix.options.max_index_num = 2000;
+    fixture_open(&fix);
+    for (unsigned i = 0; i < 1024; i++) {
+        make_equal_key(i, key);
+        snprintf(properties, sizeof properties, "KEYS\1%s\2", key);
+        struct rq_msg msg = fixture_msg("T", 0, 10, i, properties);
+        fixture_append(&fix, &msg);
+    }
+    for (unsigned i = 0; i < 1024; i++) {
+        make_equal_key(i, key);
+        ck_assert_uint_eq(count_key(&fix, "T", key, 0, INT64_MAX / 2), 1);
+    }
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *get_suite(void)
 {
     Suite *suite = suite_create("get");
@@ -339,6 +370,7 @@ Suite *get_suite(void)
     tcase_add_test(tc, a_view_is_refused_where_no_record_begins);
     tcase_add_test(tc, a_deleted_topic_is_gone_and_begins_anew);
     tcase_add_test(tc, a_listener_may_append_also_while_a_topic_is_deleted);
+    tcase_add_test(tc, a_thousand_keys_of_one_hash_are_each_found_alone);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -239,6 +239,52 @@ START_TEST(a_log_file_of_wrong_length_is_named)
 }
 END_TEST
 
+START_TEST(a_log_file_cut_before_others_is_refused_with_what_is_lost)
+{
+    struct fixture fix;
+    rmq_error *err = NULL;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many(&fix, 0, 400, NULL);
+    fixture_close(&fix);
+    ck_assert_int_eq(truncate(fixture_path(&fix, "commitlog/00000000000000065536"), 300), 0);
+    ck_assert_int_eq(rq_store_open(&fix.options, &fix.store, &err), RMQ_ERR_CORRUPT);
+    const char *const parts[] = {"commitlog/00000000000000065536", "300 bytes", "65836", "131072", "copy"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        ck_assert_msg(strstr(rmq_error_message(err), parts[i]), "%s", rmq_error_message(err));
+    }
+    rmq_error_destroy(err);
+    fix.store = NULL;
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(the_only_log_file_and_one_before_empty_ones_may_lose_their_end)
+{
+    for (int files = 1; files <= 3; files++) {
+        struct fixture fix;
+        fixture_begin(&fix);
+        fixture_open(&fix);
+        append_many(&fix, 0, 50, NULL);
+        fixture_close(&fix);
+        for (int i = 1; i < files; i++) { /* as a crash leaves the file that was made ahead, whole or not */
+            char name[64];
+            snprintf(name, sizeof name, "commitlog/%020d", i * 65536);
+            close(open(fixture_path(&fix, name), O_WRONLY | O_CREAT, 0644));
+            ck_assert_int_eq(truncate(fixture_path(&fix, name), i == 1 ? 0 : 65536), 0);
+        }
+        ck_assert_int_eq(truncate(fixture_path(&fix, "commitlog/00000000000000000000"), 10 * (SIZE + OVERHEAD) + 7), 0);
+        fixture_open(&fix);
+        fixture_check_queue(&fix, "T", 0, 10, 0);
+        append_many(&fix, 10, 150, NULL);
+        fixture_check_queue(&fix, "T", 0, 160, 0);
+        fixture_reopen(&fix);
+        fixture_check_queue(&fix, "T", 0, 160, 0);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
 START_TEST(a_last_log_file_that_was_cut_keeps_what_it_has)
 {
     struct fixture fix;
@@ -455,6 +501,8 @@ Suite *recover_suite(void)
     tcase_add_test(tc, queue_entries_before_the_checkpoint_are_healed_when_a_hole_shows);
     tcase_add_test(tc, entries_of_messages_that_the_log_lost_are_dropped);
     tcase_add_test(tc, a_log_file_of_wrong_length_is_named);
+    tcase_add_test(tc, a_log_file_cut_before_others_is_refused_with_what_is_lost);
+    tcase_add_test(tc, the_only_log_file_and_one_before_empty_ones_may_lose_their_end);
     tcase_add_test(tc, a_last_log_file_that_was_cut_keeps_what_it_has);
     tcase_add_test(tc, queues_that_lost_files_are_built_again_on_a_normal_start);
     tcase_add_test(tc, an_index_that_lost_files_is_built_again_on_a_normal_start);
