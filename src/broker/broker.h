@@ -28,6 +28,7 @@
 #include "broker/registration.h"
 #include "broker/schedule.h"
 #include "broker/stats.h"
+#include "broker/timers.h"
 #include "broker/topics.h"
 #include "broker/transaction.h"
 #include "namesrv/answer.h"
@@ -104,6 +105,7 @@ struct rmq_broker {
     struct rq_pop_orders pop_orders;
     struct rq_pop_hold pop_hold;
     struct rq_mutex pop_locks[RQ_POP_LOCKS]; /* rank: before the broker tables; each guards some queues of groups that pop */
+    struct rq_timers timers;
     struct rq_registration registration;
     struct rq_fault fault;
     struct rq_stats stats;
@@ -168,6 +170,7 @@ void rq_process_ack(const struct rq_request *request);
 void rq_process_batch_ack(const struct rq_request *request);
 void rq_process_change_invisible(const struct rq_request *request);
 void rq_process_send_back(const struct rq_request *request);
+void rq_process_recall(const struct rq_request *request);
 void rq_process_end_transaction(const struct rq_request *request);
 void rq_process_heartbeat(const struct rq_request *request);
 void rq_process_unregister_client(const struct rq_request *request);

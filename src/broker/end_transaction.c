@@ -86,6 +86,7 @@ static bool commit(const struct rq_request *request, struct rq_msg *msg)
     enum rq_put_status st = rq_store_append(request->broker->store, msg, &put);
     if (st == RQ_PUT_OK) {
         rq_broker_dispatch_soon(request);
+        rq_broker_count_put(request, msg->topic, msg->queue_id, &put, 1);
     }
     rq_put_answer_code(request, &put);
     return st == RQ_PUT_OK;

@@ -50,6 +50,10 @@ struct rq_broker_options {
     bool trace_on;
     bool reject_transaction_message;
     bool store_reply_message_enable;
+    bool timer_wheel_enable;
+    int32_t timer_max_delay_sec;
+    int32_t timer_roll_window_slot;
+    bool recall_message_enable;
     int64_t transaction_time_out;
     int32_t transaction_check_max;
     int64_t transaction_check_interval;

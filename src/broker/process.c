@@ -27,6 +27,7 @@ static const struct {
     {RQ_REQ_PEEK_MESSAGE, rq_process_peek},
     {RQ_REQ_POLLING_INFO, rq_process_polling_info},
     {RQ_REQ_END_TRANSACTION, rq_process_end_transaction},
+    {RQ_REQ_RECALL_MESSAGE, rq_process_recall},
     {RQ_REQ_GET_CONSUMER_LIST_BY_GROUP, rq_process_consumer_list},
     {RQ_REQ_LOCK_BATCH_MQ, rq_process_lock},
     {RQ_REQ_UNLOCK_BATCH_MQ, rq_process_unlock},

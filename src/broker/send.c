@@ -278,10 +278,6 @@ static bool check_kind(const struct sending *sending)
                        sending->broker->settings.broker.broker_ip1);
         return false;
     }
-    if (sending->found.timer && !is_half(sending) && delay_level(&sending->found) == 0) {
-        return refuse(sending, RQ_RESP_SYSTEM_ERROR,
-                      "accurate timer message is not enabled, timerWheelEnable is false");
-    }
     if (!sending->msg.body.p) {
         return refuse(sending, RQ_RESP_MESSAGE_ILLEGAL, "the message is illegal: it has no body");
     }
@@ -300,9 +296,56 @@ static void count_put(const struct sending *sending, const struct rq_store_put *
     }
 }
 
-static void send_one(struct sending *sending)
+/* At the time that its properties ask for. handle is what takes it back. false: it was refused. */
+static bool put_timed(struct sending *sending, struct rq_store_put *put, struct rq_buf *handle)
+{
+    struct rq_buf props;
+    rq_buf_init(&props, 0);
+    enum rq_timers_kind kind = rq_timers_divert(sending->broker, &sending->msg, &props);
+    if (kind == RQ_TIMED_OFF) {
+        refuse(sending, RQ_RESP_SYSTEM_ERROR,
+               "accurate timer message is not enabled, timerWheelEnable is false");
+    } else if (kind == RQ_TIMED_ILLEGAL) {
+        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
+                       "timer message illegal, the delay time should not be bigger than the max delay %lldms",
+                       (long long)sending->broker->settings.broker.timer_max_delay_sec * 1000);
+    } else if (rq_buf_status(&props)) {
+        *put = (struct rq_store_put){.status = RQ_PUT_UNKNOWN_ERROR, .reason = "out of memory"};
+    } else if (rq_store_append(sending->broker->store, &sending->msg, put) == RQ_PUT_OK &&
+               kind == RQ_TIMED_YES) {
+        rq_timers_write_handle(sending->broker, &sending->msg, handle);
+    }
+    rq_buf_free(&props);
+    return kind != RQ_TIMED_OFF && kind != RQ_TIMED_ILLEGAL;
+}
+
+static void put_and_answer(struct sending *sending, int32_t asked_queue)
 {
     struct rq_store_put put;
+    struct rq_buf handle;
+    bool refused = false;
+    int64_t begin_us = rq_mono_us();
+    rq_buf_init(&handle, 0);
+    if (is_half(sending)) {
+        put_half(sending, &put);
+    } else if (sending->found.timer && delay_level(&sending->found) == 0) {
+        refused = !put_timed(sending, &put, &handle);
+    } else {
+        (void)rq_broker_put(sending->broker, &sending->msg, delay_level(&sending->found), &put);
+    }
+    if (!refused) {
+        if (put.status == RQ_PUT_OK) {
+            rq_broker_dispatch_soon(sending->request);
+        }
+        count_put(sending, &put, 1, begin_us);
+        rq_send_answer_one(sending->request, &put, asked_queue, sending->found.unique_key,
+                           rq_slice(handle.data, handle.len));
+    }
+    rq_buf_free(&handle);
+}
+
+static void send_one(struct sending *sending)
+{
     look_through(sending->header.properties, &sending->found);
     if (!choose_queue(sending)) {
         return;
@@ -315,17 +358,7 @@ static void send_one(struct sending *sending)
     if (sending->msg.topic.p == sending->topic_text) {
         asked_queue = 0;
     }
-    int64_t begin_us = rq_mono_us();
-    if (is_half(sending)) {
-        put_half(sending, &put);
-    } else {
-        (void)rq_broker_put(sending->broker, &sending->msg, delay_level(&sending->found), &put);
-    }
-    if (put.status == RQ_PUT_OK) {
-        rq_broker_dispatch_soon(sending->request);
-    }
-    count_put(sending, &put, 1, begin_us);
-    rq_send_answer_one(sending->request, &put, asked_queue, sending->found.unique_key);
+    put_and_answer(sending, asked_queue);
 }
 
 /* ---- batches ---- */

@@ -14,6 +14,7 @@
 struct answer {
     struct rq_slice msg_id;
     struct rq_slice unique_key;
+    struct rq_slice recall_handle;
     int32_t queue_id;
     int64_t queue_offset;
     const char *region;
@@ -43,6 +44,7 @@ static void send_stored(struct rq_conn *conn, const struct rq_reply_to *to, int3
         .queue_id = answer->queue_id,
         .queue_offset = answer->queue_offset,
         .transaction_id = answer->unique_key,
+        .recall_handle = answer->recall_handle.n ? answer->recall_handle : rq_slice(NULL, 0),
         .msg_region = rq_slice_str(answer->region),
         .trace_on = answer->trace_on ? rq_slice("true", 4) : rq_slice("false", 5),
     };
@@ -74,7 +76,7 @@ static bool wait_for_disk(const struct rq_request *request, const struct rq_stor
         return false;
     }
     struct waiting *waiting =
-        rq_alloc(sizeof *waiting + answer->msg_id.n + answer->unique_key.n);
+        rq_alloc(sizeof *waiting + answer->msg_id.n + answer->unique_key.n + answer->recall_handle.n);
     if (!waiting) {
         rq_request_answer(request, RQ_RESP_FLUSH_DISK_TIMEOUT, "out of memory");
         return true;
@@ -90,6 +92,11 @@ static bool wait_for_disk(const struct rq_request *request, const struct rq_stor
     if (answer->unique_key.n) {
         memcpy(waiting->text + answer->msg_id.n, answer->unique_key.p, answer->unique_key.n);
     }
+    char *handle = waiting->text + answer->msg_id.n + answer->unique_key.n;
+    if (answer->recall_handle.n) {
+        memcpy(handle, answer->recall_handle.p, answer->recall_handle.n);
+    }
+    waiting->answer.recall_handle = rq_slice(handle, answer->recall_handle.n);
     waiting->answer.msg_id = rq_slice(waiting->text, answer->msg_id.n);
     waiting->answer.unique_key =
         rq_slice(answer->unique_key.p ? waiting->text + answer->msg_id.n : NULL, answer->unique_key.n);
@@ -120,12 +127,13 @@ static void finish(const struct rq_request *request, const struct rq_store_put *
 }
 
 void rq_send_answer_one(const struct rq_request *request, const struct rq_store_put *put,
-                        int32_t queue_id, struct rq_slice unique_key)
+                        int32_t queue_id, struct rq_slice unique_key, struct rq_slice recall_handle)
 {
     char id[RQ_MSGID_MAX + 1];
     size_t n = rq_msgid_of_offset(&request->broker->store_host, put->commit_log_offset, id);
     struct answer answer = {
-        .msg_id = rq_slice(id, n), .unique_key = unique_key, .queue_id = queue_id};
+        .msg_id = rq_slice(id, n), .unique_key = unique_key, .recall_handle = recall_handle,
+        .queue_id = queue_id};
     finish(request, put, &answer);
 }
 

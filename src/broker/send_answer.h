@@ -11,7 +11,7 @@
 #include "broker/broker.h"
 
 void rq_send_answer_one(const struct rq_request *request, const struct rq_store_put *put,
-                        int32_t queue_id, struct rq_slice unique_key);
+                        int32_t queue_id, struct rq_slice unique_key, struct rq_slice recall_handle);
 void rq_send_answer_batch(const struct rq_request *request, const struct rq_store_put *put,
                           int32_t queue_id, struct rq_slice unique_key, const int64_t *offsets,
                           size_t count);

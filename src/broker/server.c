@@ -130,6 +130,8 @@ static void arrived(const struct rq_store_arrival *arrival, void *user)
     struct rmq_broker *broker = user;
     if (rq_slice_eq_str(arrival->topic, RQ_TOPIC_SCHEDULE)) {
         rq_schedule_arrived(&broker->schedule, arrival->queue_id);
+    } else if (rq_slice_eq_str(arrival->topic, RQ_TOPIC_TIMER)) {
+        rq_timers_arrived(&broker->timers);
     }
     rq_hold_arrived(&broker->hold, arrival);
     rq_pop_hold_arrived(&broker->pop_hold, arrival);

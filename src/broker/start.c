@@ -168,6 +168,10 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
                               config_file(broker, "delayOffset.json", path), err);
     }
     st = st ? st : rq_schedule_load(&broker->schedule, err);
+    char foreign[PATH_ROOM];
+    st = st ? st : rq_timers_init(&broker->timers, broker, broker->background,
+                                  config_file(broker, "timerDone", path),
+                                  config_file(broker, "timercheck", foreign), err);
     st = st ? st : rq_transactions_init(&broker->transactions, broker, broker->background, err);
     st = st ? st : rq_pops_init(&broker->pops, broker, broker->background, err);
     if (!st) {
@@ -266,6 +270,7 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
         rq_schedule_start(&broker->schedule);
         rq_transactions_start(&broker->transactions);
         rq_pops_start(&broker->pops);
+        rq_timers_start(&broker->timers);
         rq_broker_start_background(broker);
         rq_broker_persist_soon(broker);
     }
@@ -315,6 +320,7 @@ static void end_service(struct rmq_broker *broker)
     rq_schedule_stop(&broker->schedule);
     rq_transactions_stop(&broker->transactions);
     rq_pops_stop(&broker->pops);
+    rq_timers_stop(&broker->timers);
     if (broker->hold.broker) {
         rq_hold_close(&broker->hold);
         rq_pop_hold_close(&broker->pop_hold);
@@ -348,6 +354,7 @@ static void free_parts(struct rmq_broker *broker)
     }
     rq_schedule_free(&broker->schedule);
     rq_transactions_free(&broker->transactions);
+    rq_timers_free(&broker->timers);
     for (int i = 0; i < broker->loop_count; i++) {
         rq_loop_put(broker->loops[i].loop);
     }

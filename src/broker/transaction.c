@@ -19,7 +19,6 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-#define WINDOW_MAX_BYTES ((size_t)64 << 20) /* 512 million half messages */
 #define OP_TAG           "d"
 
 struct moved {
@@ -49,11 +48,9 @@ rmq_status rq_transactions_init(struct rq_transactions *transactions, struct rmq
     int64_t op_next = rq_offsets_query(&broker->offsets, group, op, 0);
     int64_t base_min = rq_store_min_offset(broker->store, half, 0);
     int64_t op_min = rq_store_min_offset(broker->store, op, 0);
-    transactions->base = base < base_min ? base_min : base;
     transactions->op_next = op_next < op_min ? op_min : op_next;
-    transactions->ended_bytes = 64;
-    transactions->ended = rq_calloc(1, transactions->ended_bytes);
-    rmq_status st = transactions->ended ? RMQ_ERR_BUSY : RMQ_ERR_NOMEM;
+    bool made = rq_window_init(&transactions->window, base < base_min ? base_min : base);
+    rmq_status st = made ? RMQ_ERR_BUSY : RMQ_ERR_NOMEM;
     while (st == RMQ_ERR_BUSY) { /* now, so that no transaction can be ended twice */
         st = rq_transaction_read_ops(transactions);
     }
@@ -101,7 +98,7 @@ void rq_transactions_free(struct rq_transactions *transactions)
         return;
     }
     rq_loop_put(transactions->loop);
-    rq_free(transactions->ended);
+    rq_window_free(&transactions->window);
     rq_free(transactions->ops);
     rq_map_free(&transactions->moved, rq_free);
     rq_buf_free(&transactions->op_text);
@@ -149,46 +146,12 @@ bool rq_transaction_record(struct rmq_broker *broker, const char *topic, int64_t
 
 /* ---- the window ---- */
 
-static bool has_ended_locked(const struct rq_transactions *transactions, int64_t offset)
-{
-    if (offset < transactions->base) {
-        return true;
-    }
-    uint64_t bit = (uint64_t)(offset - transactions->base);
-    return bit / 8 < transactions->ended_bytes &&
-           (transactions->ended[bit / 8] >> (bit % 8) & 1) != 0;
-}
-
-static bool grow_window_locked(struct rq_transactions *transactions, size_t need)
-{
-    size_t bytes = transactions->ended_bytes;
-    while (bytes < need) {
-        bytes *= 2;
-    }
-    uint8_t *ended = bytes <= WINDOW_MAX_BYTES ? rq_realloc(transactions->ended, bytes) : NULL;
-    if (!ended) {
-        return false;
-    }
-    memset(ended + transactions->ended_bytes, 0, bytes - transactions->ended_bytes);
-    transactions->ended = ended;
-    transactions->ended_bytes = bytes;
-    return true;
-}
-
 static void mark_locked(struct rq_transactions *transactions, int64_t offset)
 {
-    if (offset < transactions->base) {
-        return;
-    }
-    uint64_t bit = (uint64_t)(offset - transactions->base);
-    if (bit / 8 >= WINDOW_MAX_BYTES ||
-        (bit / 8 >= transactions->ended_bytes &&
-         !grow_window_locked(transactions, (size_t)(bit / 8) + 1))) {
+    if (!rq_window_mark(&transactions->window, offset)) {
         RQ_LOG(ERROR, "an ended transaction will be asked about again", "half_offset=%lld base=%lld",
-               (long long)offset, (long long)transactions->base);
-        return;
+               (long long)offset, (long long)transactions->window.base);
     }
-    transactions->ended[bit / 8] |= (uint8_t)(1u << (bit % 8));
 }
 
 static bool is_claimed_locked(const struct rq_transactions *transactions, int64_t offset)
@@ -211,7 +174,7 @@ int64_t rq_transaction_claim(struct rq_transactions *transactions, int64_t half_
     if (moved) {
         offset = moved->offset;
     }
-    if (has_ended_locked(transactions, offset) || is_claimed_locked(transactions, offset) ||
+    if (rq_window_has(&transactions->window, offset) || is_claimed_locked(transactions, offset) ||
         transactions->claim_count == RQ_TRANSACTION_CLAIMS_MAX) {
         offset = RQ_ENDED;
     } else {
@@ -280,7 +243,7 @@ void rq_transaction_forget(struct rq_transactions *transactions, struct rq_slice
 bool rq_transaction_has_ended(struct rq_transactions *transactions, int64_t half_offset)
 {
     rq_mutex_lock(&transactions->lock);
-    bool ended = has_ended_locked(transactions, half_offset);
+    bool ended = rq_window_has(&transactions->window, half_offset);
     rq_mutex_unlock(&transactions->lock);
     return ended;
 }
@@ -292,32 +255,11 @@ void rq_transaction_mark(struct rq_transactions *transactions, int64_t half_offs
     rq_mutex_unlock(&transactions->lock);
 }
 
-/* Shifts the window by whole bytes' worth of bits. */
-static void shift_locked(struct rq_transactions *transactions, int64_t base)
-{
-    uint64_t by = (uint64_t)(base - transactions->base);
-    size_t bytes = transactions->ended_bytes;
-    size_t skip = by / 8 < bytes ? (size_t)(by / 8) : bytes;
-    unsigned bits = (unsigned)(by % 8);
-    uint8_t *ended = transactions->ended;
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned low = i + skip < bytes ? ended[i + skip] : 0;
-        unsigned high = i + skip + 1 < bytes ? ended[i + skip + 1] : 0;
-        ended[i] = (uint8_t)((low | high << 8) >> bits);
-    }
-    transactions->base = base;
-}
-
 int64_t rq_transaction_advance(struct rq_transactions *transactions, int64_t min, int64_t end)
 {
     rq_mutex_lock(&transactions->lock);
-    int64_t base = transactions->base < min ? min : transactions->base;
-    while (base < end && has_ended_locked(transactions, base)) {
-        base++;
-    }
-    if (base != transactions->base) {
-        shift_locked(transactions, base);
-    }
+    rq_window_advance(&transactions->window, min, end);
+    int64_t base = transactions->window.base;
     rq_mutex_unlock(&transactions->lock);
     return base;
 }

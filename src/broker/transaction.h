@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/thread.h"
+#include "broker/window.h"
 #include "net/loop.h"
 #include "store/store.h"
 #include "wire/message.h"
@@ -52,9 +53,7 @@ struct rq_transactions {
     uint32_t turn; /* which producer of a group is asked next */
 
     struct rq_mutex lock; /* rank: broker tables; guards all below */
-    int64_t base;         /* first half message that has not ended; bit 0 of ended */
-    uint8_t *ended;       /* a bit per half message */
-    size_t ended_bytes;
+    struct rq_window window; /* of half messages: done is ended */
     int64_t claims[RQ_TRANSACTION_CLAIMS_MAX]; /* half messages that somebody is ending just now */
     size_t claim_count;
     struct rq_map moved; /* unique key -> struct moved: half messages that a check has written anew */

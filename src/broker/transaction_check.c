@@ -230,7 +230,7 @@ static bool original_has_ended(struct rq_transactions *transactions, const struc
 {
     int64_t original =
         rq_props_get_i64(half->properties, RQ_PROP_TRAN_PREPARED_QUEUE_OFFSET, -1);
-    return original >= transactions->base && rq_transaction_has_ended(transactions, original);
+    return original >= transactions->window.base && rq_transaction_has_ended(transactions, original);
 }
 
 /* true: this copy has ended. */

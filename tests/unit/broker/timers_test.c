@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Messages for any time over sockets: delivered then and once, also after restarts; recalled; refused; written anew in time. */
+#include "unit/broker/raw.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "base/time.h"
+#include "wire/recall.h"
+
+static rmq_broker *broker;
+static struct raw *raw;
+static char handle_text[512];
+
+static void start(const char *const *pairs)
+{
+    broker = start_broker(pairs);
+    raw = raw_open(rmq_broker_addr(broker));
+}
+
+static void stop(void)
+{
+    raw_close(raw);
+    rmq_broker_stop(broker);
+}
+
+static int32_t produce(const char *body, const char *name, int64_t value)
+{
+    struct rq_buf props;
+    rq_buf_init(&props, 0);
+    rq_props_add_str(&props, 0, RQ_PROP_UNIQ_KEY, rq_slice_str(body));
+    rq_props_add_i64(&props, 0, name, value);
+    struct rq_hdr_send header = raw_send_header("T", 1, rq_slice(props.data, props.len));
+    const struct raw_answer *answer =
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str(body));
+    struct rq_slice handle = rq_header_ext(&answer->header, "recallHandle");
+    snprintf(handle_text, sizeof handle_text, "%.*s", (int)handle.n, handle.p ? handle.p : "");
+    rq_buf_free(&props);
+    return answer->header.code;
+}
+
+static const char *bodies(void)
+{
+    static char text[512];
+    struct rq_msg msgs[32];
+    const struct raw_answer *answer = raw_pull_now(raw, "CG", "T", 1, 0, "*");
+    size_t count = answer->header.code == RQ_RESP_SUCCESS ? raw_messages(answer, msgs, 32) : 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        strncat(text, msgs[i].body.p, msgs[i].body.n);
+        strcat(text, " ");
+    }
+    return text;
+}
+
+static int32_t recall(const char *topic, const char *handle)
+{
+    struct rq_hdr_recall header = {.topic = rq_slice_str(topic), .recall_handle = rq_slice_str(handle)};
+    return raw_call(raw, RQ_REQ_RECALL_MESSAGE, &rq_tab_recall, &header, rq_slice(NULL, 0))->header.code;
+}
+
+START_TEST(messages_are_delivered_in_the_order_of_their_times)
+{
+    struct rq_msg msg;
+    start(NULL);
+    int64_t now_ms = rq_wall_ms();
+    ck_assert_int_eq(produce("third", RQ_PROP_TIMER_DELAY_SEC, 1), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("second", RQ_PROP_TIMER_DELAY_MS, 600), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("first", RQ_PROP_TIMER_DELIVER_MS, now_ms + 300), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("now", RQ_PROP_TIMER_DELIVER_MS, now_ms - 5), RQ_RESP_SUCCESS);
+    ck_assert_str_eq(handle_text, "");
+    ck_eventually(strcmp(bodies(), "now first second third ") == 0);
+    ck_assert_int_ge(rq_wall_ms(), now_ms + 1000);
+    ck_assert_uint_eq(raw_messages(raw_pull_now(raw, "CG", "T", 1, 1, "*"), &msg, 1), 1);
+    ck_assert_int_ge(msg.store_timestamp_ms, now_ms + 300);
+    ck_assert_int_eq(rq_props_get_i64(msg.properties, RQ_PROP_TIMER_OUT_MS, 0), now_ms + 300);
+    ck_assert_int_ge(rq_props_get_i64(msg.properties, RQ_PROP_TIMER_DEQUEUE_MS, 0), now_ms + 300);
+    stop();
+}
+END_TEST
+
+START_TEST(times_too_far_ahead_and_none_are_refused)
+{
+    const char *const off[] = {"timerWheelEnable", "false", NULL};
+    start(NULL);
+    ck_assert_int_eq(produce("far", RQ_PROP_TIMER_DELAY_SEC, 259201), RQ_RESP_MESSAGE_ILLEGAL);
+    ck_assert_int_eq(produce("huge", RQ_PROP_TIMER_DELAY_SEC, INT64_MAX), RQ_RESP_MESSAGE_ILLEGAL);
+    ck_assert_int_eq(produce("near", RQ_PROP_TIMER_DELAY_SEC, 259199), RQ_RESP_SUCCESS);
+    stop();
+    start(off);
+    ck_assert_int_eq(produce("off", RQ_PROP_TIMER_DELAY_SEC, 1), RQ_RESP_SYSTEM_ERROR);
+    stop();
+}
+END_TEST
+
+START_TEST(a_recalled_message_is_not_delivered)
+{
+    const char *const pairs[] = {"recallMessageEnable", "true", NULL};
+    struct rq_recall_handle handle;
+    struct rq_buf text;
+    char first[512];
+    start(pairs);
+    ck_assert_int_eq(produce("gone", RQ_PROP_TIMER_DELAY_MS, 2000), RQ_RESP_SUCCESS);
+    snprintf(first, sizeof first, "%s", handle_text);
+    rq_buf_init(&text, 0);
+    ck_assert(rq_recall_handle_read(rq_slice_str(first), &text, &handle));
+    ck_assert(rq_slice_eq_str(handle.topic, "T"));
+    ck_assert(rq_slice_eq_str(handle.broker_name, "broker-a"));
+    ck_assert(rq_slice_eq_str(handle.message_id, "gone"));
+    rq_buf_free(&text);
+    ck_assert_int_eq(produce("stays", RQ_PROP_TIMER_DELAY_MS, 2000), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(recall("U", first), RQ_RESP_TOPIC_NOT_EXIST);
+    ck_assert_int_eq(recall("T", "nonsense"), RQ_RESP_ILLEGAL_OPERATION);
+    ck_assert_int_eq(recall("T", first), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(recall("T", first), RQ_RESP_ILLEGAL_OPERATION);
+    ck_eventually(strcmp(bodies(), "stays ") == 0);
+    stop();
+    start(NULL);
+    raw_produce(raw, "T", 1, NULL, "x");
+    ck_assert_int_eq(recall("T", first), RQ_RESP_NO_PERMISSION);
+    stop();
+}
+END_TEST
+
+START_TEST(what_waits_survives_restarts_and_is_delivered_once)
+{
+    char path[] = "/tmp/rmq-unit-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    const char *const pairs[] = {"storePathRootDir", path, "recallMessageEnable", "true", NULL};
+    start(pairs);
+    ck_assert_int_eq(produce("early", RQ_PROP_TIMER_DELAY_MS, 100), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("late", RQ_PROP_TIMER_DELAY_MS, 1500), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("recalled", RQ_PROP_TIMER_DELAY_MS, 1500), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(recall("T", handle_text), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies(), "early ") == 0);
+    stop();
+    start(pairs);
+    ck_eventually(strcmp(bodies(), "early late ") == 0);
+    stop();
+    start(pairs);
+    ck_assert_int_eq(produce("last", RQ_PROP_TIMER_DELAY_MS, 100), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies(), "early late last ") == 0);
+    stop();
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
+START_TEST(a_message_that_waits_long_is_written_anew_and_delivered_once)
+{
+    const char *const pairs[] = {"timerRollWindowSlot", "2", NULL};
+    struct rq_hdr_queue header = {.topic = rq_slice_str(RQ_TOPIC_TIMER)};
+    struct rq_msg msg;
+    start(pairs);
+    ck_assert_int_eq(produce("long", RQ_PROP_TIMER_DELAY_MS, 3000), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies(), "long ") == 0);
+    ck_assert_uint_eq(raw_messages(raw_pull_now(raw, "CG", "T", 1, 0, "*"), &msg, 1), 1);
+    ck_assert_int_eq(rq_props_get_i64(msg.properties, RQ_PROP_TIMER_ROLL_TIMES, 0), 1);
+    ck_assert_int_eq(
+        raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)), "offset"), 2);
+    stop();
+}
+END_TEST
+
+Suite *timers_suite(void)
+{
+    Suite *suite = suite_create("timers");
+    TCase *tcase = tcase_create("broker");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, messages_are_delivered_in_the_order_of_their_times);
+    tcase_add_test(tcase, times_too_far_ahead_and_none_are_refused);
+    tcase_add_test(tcase, a_recalled_message_is_not_delivered);
+    tcase_add_test(tcase, what_waits_survives_restarts_and_is_delivered_once);
+    tcase_add_test(tcase, a_message_that_waits_long_is_written_anew_and_delivered_once);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
