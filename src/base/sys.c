@@ -196,7 +196,11 @@ static int remove_entry(int dir, const char *name, struct rq_buf *subdirs)
         return -1;
     }
     rq_buf_add(subdirs, name, strlen(name) + 1);
-    return rq_buf_status(subdirs) ? -1 : 0;
+    if (rq_buf_status(subdirs)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
 }
 
 /* Removes the files of path and lists its directories. */
@@ -232,7 +236,13 @@ static int rmtree(const char *path, int depth)
         struct rq_buf sub;
         rq_buf_init(&sub, 0);
         rq_buf_addf(&sub, "%s/%s", path, subdirs.data + at);
-        rc = rmtree(rq_buf_cstr(&sub), depth + 1);
+        const char *below = rq_buf_cstr(&sub);
+        if (rq_buf_status(&sub)) { /* an empty path would be taken for a tree that is gone */
+            errno = ENOMEM;
+            rc = -1;
+        } else {
+            rc = rmtree(below, depth + 1);
+        }
         rq_buf_free(&sub);
     }
     rq_buf_free(&subdirs);

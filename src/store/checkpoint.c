@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "store/mapped_file.h"
 
 #define FILE_BYTES  4096
 #define FIELDS      5
@@ -71,7 +72,8 @@ rmq_status rq_checkpoint_flush(struct rq_checkpoint *checkpoint, rmq_error **err
         close(fd);
     }
     if (!ok) {
-        return rq_error_set(err, RMQ_ERR_IO, "write %s: %s", checkpoint->path, strerror(error));
+        return rq_error_set(err, rq_store_io_status(error), "write %s: %s", checkpoint->path,
+                            strerror(error));
     }
     checkpoint->changed = false;
     return RMQ_OK;

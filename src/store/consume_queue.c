@@ -130,7 +130,8 @@ rmq_status rq_consume_queue_discard(struct rq_consume_queue *queue, const char *
     queue->rebuild = true;
     rmq_status st = rq_consume_queue_clear(queue, err);
     if (st == RMQ_OK && rq_sys_rmtree(queue->files.dir) < 0) {
-        st = rq_error_set(err, RMQ_ERR_IO, "remove %s: %s", queue->files.dir, strerror(errno));
+        st = rq_error_set(err, rq_store_io_status(errno), "remove %s: %s", queue->files.dir,
+                          strerror(errno));
     }
     return st;
 }
@@ -268,7 +269,8 @@ rmq_status rq_consume_queue_rewind(struct rq_consume_queue *queue, int64_t commi
                                    rmq_error **err)
 {
     int64_t keep = find_cut(queue, commit_log_from);
-    if (queue->max_commit_log_offset == 0) { /* nothing before it: the first entry says where the queue begins */
+    if (queue->max_commit_log_offset ==
+        0) { /* nothing before it: the first entry says where the queue begins */
         return rq_consume_queue_clear(queue, err);
     }
     return set_positions(queue, keep, err);

@@ -98,6 +98,9 @@ static rmq_status load_file(struct rq_index *index, const char *name, rmq_error 
     }
     if (st == RMQ_OK) {
         st = add_locked(index, file);
+        if (st != RMQ_OK) {
+            rq_mapped_file_release(file);
+        }
     } else if (err) {
         *err = own;
         return st;
@@ -157,7 +160,8 @@ static rmq_status new_file_locked(struct rq_index *index, struct rq_mapped_file 
     struct rq_mapped_file *file = NULL;
     rmq_status st = new_path(index, path, err);
     if (st == RMQ_OK && rq_sys_mkdirs(index->dir) < 0) {
-        st = rq_error_set(err, RMQ_ERR_IO, "make %s: %s", index->dir, strerror(errno));
+        st = rq_error_set(err, rq_store_io_status(errno), "make %s: %s", index->dir,
+                          strerror(errno));
     }
     if (st == RMQ_OK) {
         struct rq_mapped_file_kind kind = kind_of(index);

@@ -43,9 +43,7 @@ void rq_mapped_file_close_fd(struct rq_mapped_file *file)
 
 static rmq_status io_error(rmq_error **err, const char *what, const char *path, int error)
 {
-    rmq_status st =
-        error == ENOSPC || error == EDQUOT || error == EFBIG ? RMQ_ERR_DISK_FULL : RMQ_ERR_IO;
-    return rq_error_set(err, st, "%s %s: %s", what, path, strerror(error));
+    return rq_error_set(err, rq_store_io_status(error), "%s %s: %s", what, path, strerror(error));
 }
 
 /* Length of the open file, made right for a new one. */

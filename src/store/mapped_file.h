@@ -8,6 +8,7 @@
 #ifndef RQ_STORE_MAPPED_FILE_H
 #define RQ_STORE_MAPPED_FILE_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +17,14 @@
 
 #include "store/disk.h"
 #include "store/store.h"
+
+/* What an errno of the store's files means. */
+static inline rmq_status rq_store_io_status(int error)
+{
+    return error == ENOMEM                                        ? RMQ_ERR_NOMEM
+           : error == ENOSPC || error == EDQUOT || error == EFBIG ? RMQ_ERR_DISK_FULL
+                                                                  : RMQ_ERR_IO;
+}
 
 #define RQ_STORE_PAGE 4096 /* the page of all "least pages" rules, whatever the machine's is */
 
@@ -39,7 +48,7 @@ struct rq_mapped_file {
     /* owned by the flusher */
     size_t flushed;
     bool has_name; /* its name is durable */
-    int fd; /* open while it is written when keeps_fd, else -1; guarded by the user's lock */
+    int fd;        /* open while it is written when keeps_fd, else -1; guarded by the user's lock */
 };
 
 /* Steps of reservation for the kinds of files. */

@@ -294,7 +294,10 @@ rmq_status rq_mapped_file_queue_make(struct rq_mapped_file_queue *queue, int64_t
     if (open_at(queue, start, true, out, NULL) == RMQ_OK) {
         return RMQ_OK;
     }
-    rq_sys_mkdirs(queue->dir); /* the usual cause; another one fails again, and is told */
+    /* The usual cause; another one fails again, and is told. */
+    if (rq_sys_mkdirs(queue->dir) < 0 && errno == ENOMEM) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for %s", queue->dir);
+    }
     return open_at(queue, start, true, out, err);
 }
 

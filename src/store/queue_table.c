@@ -212,7 +212,7 @@ rmq_status rq_queue_table_remove(struct rq_queue_table *table, struct rq_slice t
     }
     rq_mutex_unlock(&table->lock);
     if (rq_sys_rmtree(path) < 0) {
-        return rq_error_set(err, RMQ_ERR_IO, "remove %s: %s", path, strerror(errno));
+        return rq_error_set(err, rq_store_io_status(errno), "remove %s: %s", path, strerror(errno));
     }
     return RMQ_OK;
 }

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/sys.h"
+#include "store/mapped_file.h"
 #include "store/offline.h"
 #include "store/store.h"
 
@@ -21,7 +22,8 @@
 static rmq_status remove_path(const char *path, rmq_error **err)
 {
     return rq_sys_rmtree(path) < 0 && errno != ENOENT
-               ? rq_error_set(err, RMQ_ERR_IO, "remove %s: %s", path, strerror(errno))
+               ? rq_error_set(err, rq_store_io_status(errno), "remove %s: %s", path,
+                              strerror(errno))
                : RMQ_OK;
 }
 

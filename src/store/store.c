@@ -69,7 +69,8 @@ static rmq_status set_root(struct rq_store *store, rmq_error **err)
     }
     memcpy(store->root, root, strlen(root) + 1);
     if (rq_sys_mkdirs(store->root) < 0) {
-        return rq_error_set(err, RMQ_ERR_IO, "make %s: %s", store->root, strerror(errno));
+        return rq_error_set(err, rq_store_io_status(errno), "make %s: %s", store->root,
+                            strerror(errno));
     }
     return RMQ_OK;
 }
@@ -92,8 +93,7 @@ static rmq_status lock_root(struct rq_store *store, rmq_error **err)
                             store->root);
     }
     if (rq_sys_pwrite(store->lock_fd, LOCK_TEXT, strlen(LOCK_TEXT), 0) < 0) {
-        return rq_error_set(err, errno == ENOSPC ? RMQ_ERR_DISK_FULL : RMQ_ERR_IO, "write %s: %s",
-                            path, strerror(errno));
+        return rq_error_set(err, rq_store_io_status(errno), "write %s: %s", path, strerror(errno));
     }
     return RMQ_OK;
 }
@@ -137,8 +137,8 @@ static rmq_status init_parts(struct rq_store *store, rmq_error **err)
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
     }
     if (rq_sys_mkdirs(log_path) < 0 || rq_sys_mkdirs(queue_dir) < 0) {
-        return rq_error_set(err, RMQ_ERR_IO, "make directories in %s: %s", store->root,
-                            strerror(errno));
+        return rq_error_set(err, rq_store_io_status(errno), "make directories in %s: %s",
+                            store->root, strerror(errno));
     }
     return RMQ_OK;
 }
@@ -176,8 +176,7 @@ static rmq_status write_abort(struct rq_store *store, rmq_error **err)
         close(fd);
     }
     return ok ? RMQ_OK
-              : rq_error_set(err, error == ENOSPC ? RMQ_ERR_DISK_FULL : RMQ_ERR_IO, "write %s: %s",
-                             path, strerror(error));
+              : rq_error_set(err, rq_store_io_status(error), "write %s: %s", path, strerror(error));
 }
 
 static bool was_closed(const struct rq_store *store)
@@ -383,8 +382,7 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
         out->status = st == RMQ_ERR_INVALID ? RQ_PUT_MESSAGE_ILLEGAL : RQ_PUT_UNKNOWN_ERROR;
         return out->status;
     }
-    unsigned long long turn =
-        atomic_load_explicit(&store->log.put_messages, memory_order_relaxed);
+    unsigned long long turn = atomic_load_explicit(&store->log.put_messages, memory_order_relaxed);
     bool measured = turn % RQ_METRICS_APPEND_STEP == 0;
     int64_t began_us = measured ? rq_mono_us() : 0;
     rq_mutex_lock(&store->log.lock);
