@@ -26,6 +26,7 @@
 #include "broker/pop_hold.h"
 #include "broker/queue_locks.h"
 #include "broker/registration.h"
+#include "broker/request_modes.h"
 #include "broker/schedule.h"
 #include "broker/stats.h"
 #include "broker/timers.h"
@@ -102,6 +103,7 @@ struct rmq_broker {
     struct rq_schedule schedule;
     struct rq_transactions transactions;
     struct rq_pops pops;
+    struct rq_request_modes request_modes;
     struct rq_pop_orders pop_orders;
     struct rq_pop_hold pop_hold;
     struct rq_mutex pop_locks[RQ_POP_LOCKS]; /* rank: before the broker tables; each guards some queues of groups that pop */
@@ -162,6 +164,9 @@ static inline bool rq_request_decode(const struct rq_request *request, const str
 /* Processors, one file per area. */
 void rq_process_send(const struct rq_request *request);
 void rq_process_pull(const struct rq_request *request);
+void rq_process_query_assignment(const struct rq_request *request);
+void rq_process_set_request_mode(const struct rq_request *request);
+void rq_process_all_request_modes(const struct rq_request *request);
 void rq_process_pop(const struct rq_request *request);
 void rq_process_peek(const struct rq_request *request);
 void rq_process_notification(const struct rq_request *request);

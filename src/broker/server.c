@@ -177,6 +177,9 @@ static void persist_tables(struct rmq_broker *broker)
     err = NULL;
     st = rq_groups_persist(&broker->groups, &err);
     note_failure("groups", st, err);
+    err = NULL;
+    st = rq_request_modes_persist(&broker->request_modes, &err);
+    note_failure("request modes", st, err);
 }
 
 static void persist_delays(struct rmq_broker *broker)

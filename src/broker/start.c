@@ -155,6 +155,8 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
     if (rq_topics_set_path(&broker->topics, config_file(broker, "topics.json", path)) ||
         rq_groups_set_path(&broker->groups, config_file(broker, "subscriptionGroup.json", path)) ||
         rq_offsets_set_path(&broker->offsets, config_file(broker, "consumerOffset.json", path)) ||
+        rq_request_modes_set_path(&broker->request_modes,
+                                  config_file(broker, "messageRequestMode.json", path)) ||
         rq_pop_orders_set_path(&broker->pop_orders,
                                config_file(broker, "consumerOrderInfo.json", path))) {
         return no_memory(err);
@@ -163,6 +165,7 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
     st = st ? st : rq_groups_load(&broker->groups, err);
     st = st ? st : rq_offsets_load(&broker->offsets, err);
     st = st ? st : rq_pop_orders_load(&broker->pop_orders, err);
+    st = st ? st : rq_request_modes_load(&broker->request_modes, err);
     if (!st) {
         st = rq_schedule_init(&broker->schedule, broker, broker->background,
                               config_file(broker, "delayOffset.json", path), err);
@@ -290,6 +293,7 @@ rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, r
     rq_clients_init(&broker->clients);
     rq_queue_locks_init(&broker->locks);
     rq_pop_orders_init(&broker->pop_orders);
+    rq_request_modes_init(&broker->request_modes);
     for (size_t i = 0; i < RQ_POP_LOCKS; i++) {
         rq_mutex_init(&broker->pop_locks[i]);
     }
@@ -349,6 +353,7 @@ static void free_parts(struct rmq_broker *broker)
     rq_pop_hold_free(&broker->pop_hold);
     rq_pops_free(&broker->pops);
     rq_pop_orders_free(&broker->pop_orders);
+    rq_request_modes_free(&broker->request_modes);
     for (size_t i = 0; i < RQ_POP_LOCKS; i++) {
         rq_mutex_destroy(&broker->pop_locks[i]);
     }

@@ -16,10 +16,10 @@
 
 #include "base/list.h"
 #include "base/thread.h"
-#include "client/allocate.h"
+#include "wire/allocate.h"
 #include "client/pool.h"
 #include "client/instance.h"
-#include "client/mq.h"
+#include "wire/mq.h"
 #include "client/offset_store_local.h"
 #include "client/process_queue.h"
 #include "wire/heartbeat.h"

@@ -8,7 +8,7 @@
 #define RQ_CLIENT_QUEUE_ASK_H
 
 #include "client/instance.h"
-#include "client/mq.h"
+#include "wire/mq.h"
 
 struct rq_queue_ask {
     /* set before; all borrowed until done */

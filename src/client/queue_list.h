@@ -8,7 +8,7 @@
 
 #include <rmq/queue.h>
 
-#include "client/mq.h"
+#include "wire/mq.h"
 #include "client/route.h"
 
 struct rmq_queue_list {

@@ -4,7 +4,7 @@
  * The sharing out of queues against what the Java strategies gave for the same input
  * (tests/vectors/allocate.json, hash.json).
  */
-#include "client/allocate.h"
+#include "wire/allocate.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * AllocateMessageQueueAveragely, …AveragelyByCircle, …ConsistentHash, …ByMachineRoom, …ByConfig,
  * AllocateMachineRoomNearby.
  */
-#include "client/allocate.h"
+#include "wire/allocate.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * queues out: two members that sort differently would both take a queue, or neither. Pure
  * functions, any thread. Counterpart: MessageQueue.compareTo.
  */
-#include "client/mq.h"
+#include "wire/mq.h"
 
 #include <stdlib.h>
 #include <string.h>

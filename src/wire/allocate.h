@@ -5,8 +5,8 @@
  * every language, must do alike. Queues and clients come sorted (rq_mq_sort, rq_mq_sort_clients).
  * Any thread. Counterparts: AllocateMessageQueueStrategy and its implementations.
  */
-#ifndef RQ_CLIENT_ALLOCATE_H
-#define RQ_CLIENT_ALLOCATE_H
+#ifndef RQ_WIRE_ALLOCATE_H
+#define RQ_WIRE_ALLOCATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <rmq/error.h>
 
 #include "base/slice.h"
-#include "client/mq.h"
+#include "wire/mq.h"
 
 enum rq_allocate_strategy {
     RQ_ALLOCATE_AVG,
