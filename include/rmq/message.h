@@ -45,6 +45,12 @@ RMQ_API rmq_status rmq_message_set_message_group(rmq_message *message, const cha
 /* Delay level 1 … 18 (1s 5s 10s 30s 1m … 2h with the default table of a broker); 0 = none. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_set_delay_level(rmq_message *message, int level);
 
+/* To be delivered when so many ms have passed since the broker has it, or at a time in ms since 1970; 0 = at once. For brokers of 5.x, at most 3 days
+ * ahead unless configured otherwise; a delay level goes before. The later call counts. Not in batches. Errors: RMQ_ERR_INVALID (negative),
+ * RMQ_ERR_NOMEM. Since 0.1.0. */
+RMQ_API rmq_status rmq_message_set_delay_time_ms(rmq_message *message, int64_t delay_ms);
+RMQ_API rmq_status rmq_message_set_deliver_time_ms(rmq_message *message, int64_t time_ms);
+
 /* The user's own flag, carried unchanged. Since 0.1.0. */
 RMQ_API void rmq_message_set_flag(rmq_message *message, int32_t flag);
 

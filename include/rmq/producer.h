@@ -327,6 +327,14 @@ RMQ_API void *rmq_send_context_data(const rmq_send_context *context);
  * RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_stats(rmq_producer *producer, char **out, rmq_error **err);
 
+/* Takes back a message that waits for its time, by the handle of its send's result. timeout_ms 0 = sendMsgTimeout. A broker takes it only with
+ * recallMessageEnable. RMQ_OK from a Java broker says that the recall was noted, from ours that the message is gone. Any thread that may block. Errors:
+ * RMQ_ERR_INVALID (handle), RMQ_ERR_BROKER (code 604: too late, 16: not enabled), RMQ_ERR_NO_BROKER, RMQ_ERR_NO_ROUTE, RMQ_ERR_TIMEOUT,
+ * RMQ_ERR_CONNECT, RMQ_ERR_DISCONNECTED, RMQ_ERR_CLOSED. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_recall(rmq_producer *producer, const char *topic,
+                                       const char *recall_handle, int64_t timeout_ms,
+                                       rmq_error **err);
+
 /* ---- requests and replies (DefaultMQProducer.request, MessageUtil) ---- */
 
 /* Called once per accepted rmq_producer_request_async, on the callback thread, as rmq_send_fn. Exactly one of reply and err is not NULL; both are
@@ -369,6 +377,7 @@ RMQ_API const char *rmq_send_result_msg_id(const rmq_send_result *result);      
 RMQ_API const char *rmq_send_result_offset_msg_id(const rmq_send_result *result);
 RMQ_API const char *rmq_send_result_topic(const rmq_send_result *result);
 RMQ_API const char *rmq_send_result_broker_name(const rmq_send_result *result);
+RMQ_API const char *rmq_send_result_recall_handle(const rmq_send_result *result); /* "" unless it waits for its time at a broker of 5.x */
 RMQ_API int32_t rmq_send_result_queue_id(const rmq_send_result *result);
 RMQ_API int64_t rmq_send_result_queue_offset(const rmq_send_result *result);
 RMQ_API void rmq_send_result_destroy(rmq_send_result *result);

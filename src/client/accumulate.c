@@ -76,6 +76,7 @@ static void fill_result(struct rq_send_op *op, const rmq_send_result *from, stru
     op->result.topic = ok ? op->text.data : "";
     op->result.offset_msg_id = ok ? op->text.data + id_at : "";
     op->result.broker_name = ok ? op->text.data + broker_at : "";
+    op->result.recall_handle = "";
     op->has_result = true;
 }
 
@@ -198,7 +199,7 @@ static void arm(struct rq_task *task)
 
 bool rq_accumulator_takes(const struct rq_accumulator *accumulator, const rmq_message *message)
 {
-    return message->delay_level == 0 && !message->reply && !message->grouped &&
+    return message->delay_level == 0 && !message->timed && !message->reply && !message->grouped &&
            message->body->size + message->text_len < accumulator->most_bytes &&
            !rq_topic_is_retry(rq_slice(message->text, message->topic_len));
 }

@@ -7,6 +7,7 @@
  */
 #include "client/message.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -228,6 +229,34 @@ rmq_status rmq_message_set_delay_level(rmq_message *message, int level)
     }
     message->delay_level = level;
     return RMQ_OK;
+}
+
+static rmq_status set_time(struct rmq_message *message, const char *name, int64_t ms)
+{
+    char text[24];
+    if (!message || ms < 0) {
+        return RMQ_ERR_INVALID;
+    }
+    remove_pair(message, RQ_PROP_TIMER_DELAY_MS);
+    remove_pair(message, RQ_PROP_TIMER_DELIVER_MS);
+    message->timed = false;
+    if (ms == 0) {
+        return RMQ_OK;
+    }
+    (void)snprintf(text, sizeof text, "%lld", (long long)ms);
+    rmq_status st = rq_message_put(message, name, text);
+    message->timed = st == RMQ_OK;
+    return st;
+}
+
+rmq_status rmq_message_set_delay_time_ms(rmq_message *message, int64_t delay_ms)
+{
+    return set_time(message, RQ_PROP_TIMER_DELAY_MS, delay_ms);
+}
+
+rmq_status rmq_message_set_deliver_time_ms(rmq_message *message, int64_t time_ms)
+{
+    return set_time(message, RQ_PROP_TIMER_DELIVER_MS, time_ms);
 }
 
 void rmq_message_set_flag(rmq_message *message, int32_t flag)

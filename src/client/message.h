@@ -45,6 +45,7 @@ struct rmq_message {
     int32_t flag;
     int32_t delay_level;
     bool wait_store_ok;
+    bool timed;   /* asks for a time of delivery */
     bool reply;   /* answers a request: goes through the broker to who asked */
     bool grouped; /* has a message group: the key of its queue */
     char inline_text[RQ_MESSAGE_INLINE];

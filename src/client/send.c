@@ -124,6 +124,9 @@ static rmq_status take_result(struct rq_send_op *op, const struct rq_header *hea
     rq_buf_add_char(&op->text, '\0');
     size_t broker_at = op->text.len;
     rq_buf_add(&op->text, op->queue.broker->name, strlen(op->queue.broker->name) + 1);
+    size_t handle_at = op->text.len;
+    rq_buf_add_slice(&op->text, fields.recall_handle);
+    rq_buf_add_char(&op->text, '\0');
     bool ok = rq_buf_status(&op->text) == RMQ_OK;
     op->result = (struct rmq_send_result){.status = status,
                                           .queue_id = fields.queue_id,
@@ -131,7 +134,8 @@ static rmq_status take_result(struct rq_send_op *op, const struct rq_header *hea
                                           .msg_id = op->batch ? op->ids : op->unique_id,
                                           .offset_msg_id = ok ? op->text.data + id_at : "",
                                           .topic = op->text.data,
-                                          .broker_name = ok ? op->text.data + broker_at : ""};
+                                          .broker_name = ok ? op->text.data + broker_at : "",
+                                          .recall_handle = ok ? op->text.data + handle_at : ""};
     op->has_result = true;
     rq_producer_trace_sent(op->producer, op, &fields);
     return RMQ_OK;

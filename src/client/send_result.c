@@ -40,7 +40,7 @@ static const char *put_text(char **at, const char *text)
 rmq_send_result *rq_send_result_copy(const rmq_send_result *from)
 {
     size_t text = strlen(from->msg_id) + strlen(from->offset_msg_id) + strlen(from->topic) +
-                  strlen(from->broker_name) + 4;
+                  strlen(from->broker_name) + strlen(from->recall_handle) + 5;
     struct rmq_send_result *copy = rq_alloc(sizeof *copy + text);
     if (!copy) {
         return NULL;
@@ -51,6 +51,7 @@ rmq_send_result *rq_send_result_copy(const rmq_send_result *from)
     copy->offset_msg_id = put_text(&at, from->offset_msg_id);
     copy->topic = put_text(&at, from->topic);
     copy->broker_name = put_text(&at, from->broker_name);
+    copy->recall_handle = put_text(&at, from->recall_handle);
     return copy;
 }
 
@@ -84,6 +85,11 @@ const char *rmq_send_result_topic(const rmq_send_result *result)
 const char *rmq_send_result_broker_name(const rmq_send_result *result)
 {
     return result ? result->broker_name : "";
+}
+
+const char *rmq_send_result_recall_handle(const rmq_send_result *result)
+{
+    return result ? result->recall_handle : "";
 }
 
 int32_t rmq_send_result_queue_id(const rmq_send_result *result)

@@ -16,6 +16,7 @@ struct rmq_send_result {
     const char *offset_msg_id;
     const char *topic;
     const char *broker_name;
+    const char *recall_handle; /* "" = none */
 };
 
 /* A copy in one piece; NULL when out of memory. */
