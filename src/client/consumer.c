@@ -94,6 +94,7 @@ static void on_persist(struct rq_timer *timer)
     struct rmq_consumer *consumer = RQ_CONTAINER_OF(timer, struct rmq_consumer, persist_timer);
     rq_offset_persist_all(consumer, false, RQ_ASK_TIMEOUT_MS);
     rq_consumer_stats_sample(consumer);
+    rq_flow_look(consumer);
     rq_timer_start(consumer->loop, timer, consumer->options.persist_consumer_offset_interval_ms);
 }
 

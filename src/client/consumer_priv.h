@@ -136,6 +136,8 @@ struct rq_owned {
     bool located; /* the start offset is known */
     bool starved; /* waits for the consumer's bytes */
     bool paused;  /* the program wants no pulls of it */
+    bool held;    /* by flow control, and it was told */
+    int64_t held_ms; /* when a pull was last held */
     struct rq_timer timer;
     int64_t delay_ms; /* of the next retry */
     int damaged;      /* answers in a row that could not be read */
@@ -339,6 +341,12 @@ void rq_subscribed_release(struct rq_subscribed *topic);
 void rq_subscribed_remove(struct rq_subscribed *topic, bool commit);
 void rq_rebalance(struct rq_subscribed *topic);
 void rq_rebalance_all(struct rmq_consumer *consumer);
+
+/* ---- flow_control.c: loop ---- */
+
+/* Whether the caches have room for a pull; says so when that changes for longer than a moment. */
+bool rq_flow_allows(struct rq_owned *owned);
+void rq_flow_look(struct rmq_consumer *consumer); /* once in a while: tells what has ended */
 
 /* ---- subscription_check.c: loop ---- */
 

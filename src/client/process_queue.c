@@ -169,6 +169,20 @@ bool rq_process_queue_has_room(struct rq_process_queue *queue)
     return room;
 }
 
+const char *rq_process_queue_full(struct rq_process_queue *queue)
+{
+    const char *why = NULL;
+    rq_mutex_lock(&queue->lock);
+    queue->waiting = !fits_locked(queue, 10);
+    if (queue->waiting) {
+        why = queue->count > queue->limits.count              ? "count"
+              : queue->bytes > queue->limits.bytes / 10 * 10 ? "size"
+                                                             : "span";
+    }
+    rq_mutex_unlock(&queue->lock);
+    return why;
+}
+
 static void mark_done_locked(struct rq_process_queue *queue, struct rq_pulled *pulled,
                              uint32_t from, uint32_t to) RQ_REQUIRES(lock)
 {

@@ -100,6 +100,8 @@ bool rq_process_queue_put(struct rq_process_queue *queue, struct rq_pulled *pull
 /* Whether another pull fits. When not, the queue counts as waiting until rq_process_queue_done
  * or _drop. */
 bool rq_process_queue_has_room(struct rq_process_queue *queue);
+/* The same, with the limit that is reached: "count", "size" or "span"; NULL = there is room. */
+const char *rq_process_queue_full(struct rq_process_queue *queue);
 
 struct rq_process_done {
     bool dropped;  /* the queue is gone: nothing was changed */

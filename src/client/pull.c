@@ -207,24 +207,6 @@ static void on_resume(struct rq_task *task)
     rq_owned_release(owned);
 }
 
-/* The bytes of all queues together. A queue that has nothing cached may always pull one answer. */
-static bool is_starved(struct rq_owned *owned)
-{
-    struct rmq_consumer *consumer = owned->consumer;
-    int64_t most = consumer->options.max_cache_bytes;
-    owned->starved = false;
-    if (atomic_load(&consumer->cached) < most) {
-        return false;
-    }
-    atomic_store(&consumer->starving, true);
-    /* Whoever frees bytes after this sees the mark; what was freed before it is seen here. */
-    if (atomic_load(&consumer->cached) <= most / 4 * 3) {
-        return false;
-    }
-    owned->starved = true;
-    return true;
-}
-
 void rq_pull_starved(struct rmq_consumer *consumer)
 {
     atomic_store(&consumer->starving, false);
@@ -292,10 +274,9 @@ void rq_pull(struct rq_owned *owned)
         rq_loop_now(consumer->loop) >= atomic_load(&owned->open_until_ms)) {
         return;
     }
-    if (is_starved(owned) || !rq_process_queue_has_room(&owned->process)) {
-        return;
+    if (rq_flow_allows(owned)) {
+        send_pull(owned);
     }
-    send_pull(owned);
 }
 
 /* ---- answers ---- */

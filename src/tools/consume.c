@@ -24,7 +24,9 @@
 #define POLL_MS 200
 
 struct consume {
-    const char *namesrv, *topic, *group, *expression, *from, *time, *output, *serialize;
+    const char *namesrv, *topic, *group, *expression, *sql, *from, *time, *output, *serialize;
+    const char *strategy, *instance, *offsets;
+    bool orderly, broadcast;
     int64_t count, timeout_s, threads;
     bool json, show_events;
     rmq_consumer *consumer;
@@ -292,7 +294,9 @@ static int run(struct consume *c, int signals)
 {
     rmq_error *err = NULL;
     int64_t started = 0;
-    rmq_status st = rmq_consumer_subscribe(c->consumer, c->topic, c->expression, &err);
+    rmq_status st = rmq_consumer_subscribe_selector(
+        c->consumer, c->topic, c->sql != NULL ? RMQ_EXPRESSION_SQL92 : RMQ_EXPRESSION_TAG,
+        c->sql != NULL ? c->sql : c->expression, &err);
     if (st == RMQ_OK) {
         st = rmq_consumer_start(c->consumer, &err);
     }
@@ -358,6 +362,15 @@ static int make_consumer(struct consume *c)
     if (c->serialize != NULL) {
         options.serialize_type = c->serialize;
     }
+    options.consume_orderly = c->orderly;
+    options.message_model = c->broadcast ? RMQ_BROADCASTING : RMQ_CLUSTERING;
+    options.local_offset_store_dir = c->offsets;
+    if (c->strategy != NULL) {
+        options.allocate_strategy = c->strategy;
+    }
+    if (c->instance != NULL) {
+        options.instance_name = c->instance;
+    }
     if (c->show_events) {
         st = rmq_events_create(&c->events, &err);
         options.events = c->events;
@@ -374,6 +387,8 @@ static const char text[] =
 static const char examples[] =
     "    rmq consume -t Orders -g readers --from first\n"
     "    rmq consume -t Orders -g billing --expression 'paid || refunded' -o json\n"
+    "    rmq consume -t Orders -g ledger --orderly --threads 4\n"
+    "    rmq consume -t Orders -g big --sql 'amount > 1000'\n"
     "    rmq consume -t Orders -g check --from timestamp --timestamp '2026-01-31 12:00:00' --count 10 --timeout 30\n";
 static const char exits[] =
     "0 --count messages came, or there was no --count; also after SIGTERM. 1 --timeout passed\n"
@@ -388,6 +403,12 @@ int tool_consume(int argc, char **argv)
         TOOL_OPTION_TOPIC(&c.topic),
         {'g', "group", TOOL_TEXT, &c.group, "GROUP", "consumer group", 0, 0},
         {'e', "expression", TOOL_TEXT, &c.expression, "TAGS", "tags: 'a || b'; default all", 0, 0},
+        {0, "sql", TOOL_TEXT, &c.sql, "CONDITION", "SQL92 condition on properties: \"n > 5 AND colour = 'red'\"", 0, 0},
+        {0, "orderly", TOOL_FLAG, &c.orderly, NULL, "one message of a queue after the other, under the broker's lock", 0, 0},
+        {0, "broadcast", TOOL_FLAG, &c.broadcast, NULL, "all messages, whoever else is in the group; offsets in a local file", 0, 0},
+        {0, "offsets", TOOL_TEXT, &c.offsets, "FOLDER", "for --broadcast: instead of ~/.rocketmq_offsets", 0, 0},
+        {0, "instance", TOOL_TEXT, &c.instance, "NAME", "name of this member in its client id; default unique", 0, 0},
+        {0, "strategy", TOOL_TEXT, &c.strategy, "NAME", "how members share queues: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH", 0, 0},
         {0, "from", TOOL_TEXT, &c.from, "WHERE",
          "first, last (default) or timestamp: where a group without offset begins", 0, 0},
         {0, "timestamp", TOOL_TEXT, &c.time, "TIME",

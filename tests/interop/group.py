@@ -7,6 +7,7 @@ group.py shares QUEUES FILE...     succeeds when every queue 0..QUEUES-1 is owne
 group.py share FILE                the queues of one member, as 0,1,2
 group.py account ACKS FILE...      succeeds when each idx in the file ACKS was received; prints lost and duplicates
 group.py ids SENT FILE...          the same by msgId, SENT being the output of `rmq produce -o json`
+group.py order FILE...             succeeds when each member got the messages of each queue in ascending order
 """
 
 import json
@@ -53,8 +54,29 @@ def account(sent, paths, key):
     return not lost
 
 
+def check_order(paths):
+    """A queue's messages ascend; what comes again does so from some point on, without a gap behind what was there."""
+    bad, total, again = [], 0, 0
+    for path in paths:
+        ends = {}
+        for line in read(path):
+            if "event" in line:
+                continue
+            queue, offset = line["queueId"], line["queueOffset"]
+            total += 1
+            if offset < ends.get(queue, -1) + 1:
+                again += 1
+                if offset != ends.get(queue):
+                    bad.append(f"{path}: queue {queue} offset {offset} after {ends[queue]}")
+            ends[queue] = offset
+    print(f"{total} in order, {again} twice", "; ".join(bad[:3]))
+    return not bad
+
+
 def main():
     verb, first, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
+    if verb == "order":
+        return check_order([first, *rest])
     if verb == "share":
         print(show(share(first)))
         return True

@@ -61,7 +61,7 @@ case_three_consumers() {
 same_shares() {  # TOPIC JAVA_MEMBER C_MEMBER...
     local topic=$1 java=$2 text id
     shift 2
-    peer shares "ns=$NS" "topic=$topic" "group=G-$topic" > "$RUN/$topic.shares" || return 1
+    peer shares "ns=$NS" "topic=$topic" "group=G-$topic" "strategy=${STRATEGY:-AVG}" > "$RUN/$topic.shares" || return 1
     [ "$(wc -l < "$RUN/$topic.shares")" = $(($# + 1)) ] || return 1
     text=$(peer queues "name=$java") || return 1
     id=$(echo "$text" | value_of clientId)

@@ -12,7 +12,9 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
 import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -190,13 +192,17 @@ final class Administration {
         StringBuilder text = new StringBuilder();
         for (String id : ids) {
             TreeSet<Integer> share = new TreeSet<>();
-            for (MessageQueue queue : new AllocateMessageQueueAveragely().allocate(args.need("group"), id, queues,
-                new ArrayList<>(ids))) {
+            for (MessageQueue queue : strategy(args).allocate(args.need("group"), id, queues, new ArrayList<>(ids))) {
                 share.add(queue.getQueueId());
             }
             text.append(id).append(' ').append(share.toString().replaceAll("[\\[\\] ]", "")).append('\n');
         }
         return text.toString();
+    }
+
+    private static AllocateMessageQueueStrategy strategy(Args args) {
+        return args.get("strategy", "AVG").equals("CONSISTENT_HASH")
+            ? new AllocateMessageQueueConsistentHash() : new AllocateMessageQueueAveragely();
     }
 
     /** A message by its id, the long one of IPv6 included. */

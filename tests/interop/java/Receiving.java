@@ -16,6 +16,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
@@ -52,6 +53,9 @@ final class Receiving implements MessageListenerConcurrently {
         consumer.setConsumeThreadMin(args.number("threads", 4));
         consumer.setConsumeThreadMax(args.number("threads", 4));
         consumer.subscribe(topic, args.get("expr", "*").replace("||", " || "));
+        if (args.get("strategy", "AVG").equals("CONSISTENT_HASH")) {
+            consumer.setAllocateMessageQueueStrategy(new AllocateMessageQueueConsistentHash());
+        }
         if (args.get("listener", "concurrent").equals("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
                 consumeMessage(messages, null) == ConsumeConcurrentlyStatus.CONSUME_SUCCESS

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Notices for people, and what a consumer does when answers are missing: an offset that cannot be
+ * read, an offset that the broker does not have, a master that is gone. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/ask.h"
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
+#include "lib/proxy.h"
+#include "lib/usage.h"
+
+#define PULL                   11
+#define QUERY_CONSUMER_OFFSET  14
+#define UPDATE_CONSUMER_OFFSET 15
+
+static struct tl_seen seen;
+static atomic_bool hold;
+
+static rmq_consume_result stand(const rmq_message_view *const *messages, size_t count,
+                                rmq_consume_context *context, void *user)
+{
+    while (atomic_load(&hold)) {
+        usleep(1000);
+    }
+    return tl_seen_listener(messages, count, context, user);
+}
+
+static rmq_consumer_options options_of(const struct tl_cluster *cluster, rmq_events *events)
+{
+    rmq_consumer_options options;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.consume_thread_nums = 2;
+    options.persist_consumer_offset_interval_ms = 100;
+    options.poll_name_server_interval_ms = 100;
+    options.broker_suspend_max_time_ms = 200;
+    options.listener = stand;
+    options.listener_user = &seen;
+    options.events = events;
+    return options;
+}
+
+static rmq_consumer *start(const struct tl_cluster *cluster, const rmq_consumer_options *options)
+{
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_consumer_create(options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static void send(const struct tl_cluster *cluster, int first, int count)
+{
+    rmq_producer *producer = tl_producer(cluster);
+    tl_send(cluster, producer, "m", first, count);
+    rmq_producer_destroy(producer);
+}
+
+static void take_notice(rmq_events *events, rmq_event_type type, const char *words)
+{
+    int64_t deadline = tl_now_ms() + 10000;
+    bool found = false;
+    while (!found && tl_now_ms() < deadline) {
+        rmq_event *event = NULL;
+        if (rmq_events_take(events, &event, 1, 500) == 1) {
+            found = rmq_event_get_type(event) == type && strstr(rmq_event_text(event), words);
+            rmq_event_destroy(event);
+        }
+    }
+    if (!found) {
+        tl_fail(__FILE__, __LINE__, "no notice %d with %s", (int)type, words);
+    }
+}
+
+/* ---- notices ---- */
+
+static void flow_control_says_when_it_begins_why_and_when_it_ends(void)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_consumer_options options = options_of(&cluster, events);
+    options.pull_threshold_for_queue = 40;
+    atomic_store(&hold, true);
+    rmq_consumer *consumer = start(&cluster, &options);
+    take_notice(events, RMQ_EVENT_REBALANCED, "+");
+    send(&cluster, 0, 300);
+    take_notice(events, RMQ_EVENT_FLOW_CONTROL, "began count");
+    atomic_store(&hold, false);
+    tl_seen_wait(&seen, 300, 10000);
+    take_notice(events, RMQ_EVENT_FLOW_CONTROL, "ended");
+    rmq_consumer_destroy(consumer);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
+static rmq_consume_result refuse(const rmq_message_view *const *messages, size_t count,
+                                 rmq_consume_context *context, void *user)
+{
+    return RMQ_RECONSUME_LATER;
+}
+
+static void a_message_that_goes_to_the_dead_letters_is_told(void)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_consumer_options options = options_of(&cluster, events);
+    options.listener = refuse;
+    options.max_reconsume_times = 0;
+    rmq_consumer *consumer = start(&cluster, &options);
+    send(&cluster, 0, 1);
+    take_notice(events, RMQ_EVENT_DEAD_LETTER, cluster.topic);
+    rmq_consumer_destroy(consumer);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
+static void an_offset_that_the_broker_does_not_have_is_told_and_left(void)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    rmq_error *err = NULL;
+    char ext[512];
+    char answer[1024];
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    TL_OK(rmq_events_create(&events, &err));
+    send(&cluster, 0, 10);
+    rmq_consumer_options options = options_of(&cluster, events);
+    rmq_consumer *consumer = start(&cluster, &options);
+    tl_seen_wait(&seen, 10, 10000);
+    rmq_consumer_destroy(consumer);
+    snprintf(ext, sizeof ext,
+             "{\"consumerGroup\":\"%s\",\"topic\":\"%s\",\"queueId\":\"0\",\"commitOffset\":"
+             "\"1000000\"}",
+             cluster.group, cluster.topic);
+    TL_EQUAL(tl_ask(rmq_broker_addr(cluster.broker), UPDATE_CONSUMER_OFFSET, ext, answer,
+                    sizeof answer),
+             0);
+    consumer = start(&cluster, &options);
+    take_notice(events, RMQ_EVENT_OFFSET_ILLEGAL, "1000000 -> 10");
+    send(&cluster, 10, 5);
+    tl_seen_wait(&seen, 15, 10000);
+    TL_EQUAL(atomic_load(&seen.total), 15);
+    rmq_consumer_destroy(consumer);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
+/* ---- an offset that cannot be read ---- */
+
+static bool never(void *arg)
+{
+    return false;
+}
+
+static void while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing_committed(void)
+{
+    static const char *const failures[] = {"answer request 14 code 1 remark busy",
+                                           "drop request 14",
+                                           "answer request 14 code 12 remark later"};
+    struct tl_cluster cluster;
+    char brokers[128];
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    struct tl_namesrv *namesrv = tl_namesrv_start();
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
+    tl_namesrv_brokers(namesrv, NULL, brokers, 2);
+    struct tl_cluster through = cluster;
+    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
+    rmq_consumer_options options = options_of(&through, NULL);
+    rmq_consumer *consumer = start(&through, &options);
+    send(&cluster, 0, 100);
+    tl_seen_wait(&seen, 100, 10000);
+    rmq_consumer_destroy(consumer);
+    for (int i = 0; i < 3; i++) {
+        uint64_t pulls = tl_proxy_seen(proxy, PULL);
+        uint64_t commits = tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET);
+        uint64_t asked = tl_proxy_seen(proxy, QUERY_CONSUMER_OFFSET);
+        TL_CHECK(tl_proxy_script(proxy, failures[i]));
+        rmq_error *err = NULL;
+        TL_OK(rmq_consumer_create(&options, &consumer, &err));
+        TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
+        int64_t end = tl_now_ms() + 1500;
+        TL_OK(rmq_consumer_start(consumer, &err)); /* waits for 3 s, and then goes on by itself */
+        tl_wait(never, NULL, end > tl_now_ms() ? end - tl_now_ms() : 0);
+        TL_CHECK(tl_proxy_seen(proxy, QUERY_CONSUMER_OFFSET) > asked);
+        TL_EQUAL(tl_proxy_seen(proxy, PULL), pulls);
+        TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), commits);
+        tl_proxy_clear(proxy);
+        send(&cluster, 100 + i * 10, 10);
+        tl_seen_wait(&seen, 110 + i * 10, 15000);
+        rmq_consumer_destroy(consumer);
+    }
+    TL_EQUAL(atomic_load(&seen.total), 130);
+    tl_namesrv_stop(namesrv);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
+/* ---- reading from a slave ---- */
+
+static void set_route(struct tl_namesrv *namesrv, const char *master, const char *slave)
+{
+    char route[512];
+    char first[96] = "";
+    if (master) {
+        snprintf(first, sizeof first, "\"0\":\"%s\",", master);
+    }
+    snprintf(route, sizeof route,
+             "{\"brokerDatas\":[{\"brokerAddrs\":{%s\"1\":\"%s\"},\"brokerName\":\"broker-a\","
+             "\"cluster\":\"c\"}],\"filterServerTable\":{},\"queueDatas\":[{\"brokerName\":"
+             "\"broker-a\",\"perm\":6,\"readQueueNums\":2,\"writeQueueNums\":2,\"topicSysFlag\":0}]}",
+             first, slave);
+    tl_namesrv_route(namesrv, NULL, 0, route);
+}
+
+struct pull_goal {
+    struct tl_proxy *proxy;
+    uint64_t pulls;
+};
+
+static bool are_pulled(void *arg)
+{
+    const struct pull_goal *goal = arg;
+    return tl_proxy_seen(goal->proxy, PULL) > goal->pulls;
+}
+
+static void when_the_master_is_gone_the_slave_is_read(void)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    struct tl_namesrv *namesrv = tl_namesrv_start();
+    struct tl_proxy *master = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_proxy *slave = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    set_route(namesrv, tl_proxy_addr(master), tl_proxy_addr(slave));
+    /* One broker plays both: it must not count the consumer twice. */
+    TL_CHECK(tl_proxy_script(slave, "drop request 34"));
+    struct tl_cluster through = cluster;
+    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
+    rmq_consumer_options options = options_of(&through, NULL);
+    rmq_consumer *consumer = start(&through, &options);
+    send(&cluster, 0, 100);
+    tl_seen_wait(&seen, 100, 10000);
+    TL_EQUAL(tl_proxy_seen(slave, PULL), 0);
+
+    set_route(namesrv, NULL, tl_proxy_addr(slave)); /* the name server has noticed */
+    tl_proxy_refuse(master, true);
+    tl_proxy_clear(slave);
+    send(&cluster, 100, 100);
+    tl_seen_wait(&seen, 200, 15000);
+    TL_CHECK(tl_proxy_seen(slave, PULL) > 0);
+    TL_CHECK(tl_proxy_script(slave, "cut request 34; drop request 34"));
+    set_route(namesrv, tl_proxy_addr(master), tl_proxy_addr(slave));
+    tl_proxy_refuse(master, false);
+    uint64_t pulls = tl_proxy_seen(master, PULL);
+    send(&cluster, 200, 100);
+    tl_seen_wait(&seen, 300, 15000);
+    struct pull_goal goal = {master, pulls};
+    TL_CHECK(tl_wait(are_pulled, &goal, 10000)); /* parked pulls end, and the next ones go there */
+    send(&cluster, 300, 100);
+    tl_seen_wait(&seen, 400, 15000);
+    rmq_consumer_destroy(consumer);
+    tl_namesrv_stop(namesrv);
+    tl_proxy_stop(master);
+    tl_proxy_stop(slave);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(flow_control_says_when_it_begins_why_and_when_it_ends),
+        TL_CASE(a_message_that_goes_to_the_dead_letters_is_told),
+        TL_CASE(an_offset_that_the_broker_does_not_have_is_told_and_left),
+        {"while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing_committed",
+         while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing_committed, 60},
+        TL_CASE(when_the_master_is_gone_the_slave_is_read),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}
