@@ -16,12 +16,41 @@ void rq_buf_init(struct rq_buf *buf, size_t max)
     *buf = (struct rq_buf){.max = max ? max : RQ_BUF_MAX_DEFAULT};
 }
 
-void rq_buf_free(struct rq_buf *buf)
+void rq_buf_init_over(struct rq_buf *buf, char *memory, size_t cap, size_t max)
 {
-    rq_free(buf->data);
+    rq_buf_init(buf, max);
+    buf->data = memory;
+    buf->cap = cap;
+    buf->borrowed = true;
+}
+
+static void forget(struct rq_buf *buf)
+{
     buf->data = NULL;
     buf->len = 0;
     buf->cap = 0;
+    buf->borrowed = false;
+}
+
+void rq_buf_free(struct rq_buf *buf)
+{
+    if (!buf->borrowed) {
+        rq_free(buf->data);
+    }
+    forget(buf);
+}
+
+/* Memory of its own with the present bytes in it; NULL when there is none. */
+static char *move_out(struct rq_buf *buf, size_t cap)
+{
+    if (!buf->borrowed) {
+        return rq_realloc(buf->data, cap);
+    }
+    char *data = rq_alloc(cap);
+    if (data && buf->len > 0) {
+        memcpy(data, buf->data, buf->len);
+    }
+    return data;
 }
 
 void rq_buf_clear(struct rq_buf *buf)
@@ -49,13 +78,14 @@ static bool grow(struct rq_buf *buf, size_t more)
     while (cap < need) {
         cap = cap > SIZE_MAX / 2 ? need : cap * 2;
     }
-    char *data = rq_realloc(buf->data, cap);
+    char *data = move_out(buf, cap);
     if (!data) {
         buf->status = RMQ_ERR_NOMEM;
         return false;
     }
     buf->data = data;
     buf->cap = cap;
+    buf->borrowed = false;
     return true;
 }
 
@@ -180,9 +210,12 @@ char *rq_buf_detach(struct rq_buf *buf)
         return NULL;
     }
     buf->data[buf->len] = '\0';
-    char *data = buf->data;
-    buf->data = NULL;
-    buf->len = 0;
-    buf->cap = 0;
+    char *data = buf->borrowed ? move_out(buf, buf->len + 1) : buf->data;
+    if (data) {
+        data[buf->len] = '\0';
+        forget(buf);
+    } else {
+        buf->status = RMQ_ERR_NOMEM;
+    }
     return data;
 }

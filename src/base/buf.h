@@ -9,6 +9,7 @@
 #define RQ_BASE_BUF_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,11 +24,14 @@ struct rq_buf {
     size_t cap;
     size_t max; /* most that len may become */
     rmq_status status;
+    bool borrowed; /* data is not ours to free or to grow in place */
 };
 
 #define RQ_BUF_MAX_DEFAULT ((size_t)64 << 20)
 
 void rq_buf_init(struct rq_buf *buf, size_t max); /* max 0 = RQ_BUF_MAX_DEFAULT; allocates nothing */
+/* The same over memory of the caller's, which outlives the buffer; more than cap is moved to memory of its own. */
+void rq_buf_init_over(struct rq_buf *buf, char *memory, size_t cap, size_t max);
 void rq_buf_free(struct rq_buf *buf);
 void rq_buf_clear(struct rq_buf *buf); /* keeps the memory, clears the error */
 rmq_status rq_buf_status(const struct rq_buf *buf);

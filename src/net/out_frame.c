@@ -14,15 +14,15 @@
 
 struct rq_out *rq_out_create(size_t size_hint)
 {
-    struct rq_out *out = rq_alloc(sizeof *out);
-    if (!out) {
+    size_t room = size_hint ? size_hint : HEAD_BYTES;
+    if (room > RQ_FRAME_MAX) {
         return NULL;
     }
-    *out = (struct rq_out){.pieces = out->inline_pieces, .piece_cap = RQ_OUT_INLINE_PIECES};
-    rq_buf_init(&out->head, RQ_FRAME_MAX);
-    if (!rq_buf_reserve(&out->head, size_hint ? size_hint : HEAD_BYTES)) {
-        rq_free(out);
-        return NULL;
+    /* One piece of memory: a frame seldom needs more than it was made for. */
+    struct rq_out *out = rq_alloc(sizeof *out + room);
+    if (out) {
+        *out = (struct rq_out){.pieces = out->inline_pieces, .piece_cap = RQ_OUT_INLINE_PIECES};
+        rq_buf_init_over(&out->head, (char *)(out + 1), room, RQ_FRAME_MAX);
     }
     return out;
 }

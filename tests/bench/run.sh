@@ -126,7 +126,7 @@ bench_client() {
         [ $kind = sync ] && client_row "sync, 16 threads" 19 "$bare" "$ours" "$gov" "$javav"
         [ $kind = async ] && client_row "async, window 1000" 5 "$bare" "$ours" "$gov" "$javav"
     done
-    [ "$what" != producer ] || return 0
+    [ "$what" != producer ] || { "$B/bench/producer_bench" "$ns" "$scale"; return 0; }
     [ "$what" != consumer ] || "$rmq" bench produce -n "$ns" -t Bench --mode async --count $((consume_count + warm)) --size 1024 --window 1000 --warmup 0 > /dev/null 2>&1
     bare=$(measure bare "$B/bench/bare_bench" consume $consume_count)
     local args="-n $ns -t Bench --count $consume_count --threads 16 --warmup $warm --timeout 120"

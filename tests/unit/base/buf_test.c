@@ -49,6 +49,28 @@ START_TEST(buf_survives_a_failed_allocation)
 }
 END_TEST
 
+START_TEST(buf_over_memory_of_others_moves_out_when_it_grows)
+{
+    char memory[16] = "................";
+    struct rq_buf buf;
+    rq_buf_init_over(&buf, memory, sizeof memory, 100);
+    rq_buf_add_str(&buf, "0123456789");
+    ck_assert_ptr_eq(buf.data, memory);
+    rq_buf_add_str(&buf, "abcdefghij");
+    ck_assert_ptr_ne(buf.data, memory);
+    ck_assert_str_eq(rq_buf_cstr(&buf), "0123456789abcdefghij");
+    ck_assert(memcmp(memory, "0123456789......", 16) == 0);
+    rq_buf_free(&buf);
+    rq_buf_init_over(&buf, memory, sizeof memory, 100);
+    rq_buf_add_str(&buf, "abc");
+    char *text = rq_buf_detach(&buf);
+    ck_assert_ptr_ne(text, memory);
+    ck_assert_str_eq(text, "abc");
+    rq_free(text);
+    rq_buf_free(&buf); /* the memory is the test's own */
+}
+END_TEST
+
 START_TEST(numbers_are_written_big_endian_and_read_back)
 {
     struct rq_buf buf;
@@ -107,6 +129,7 @@ Suite *buf_suite(void)
     TCase *tc = tcase_create("buf");
     tcase_add_test(tc, buf_refuses_more_than_its_limit_and_keeps_what_it_has);
     tcase_add_test(tc, buf_survives_a_failed_allocation);
+    tcase_add_test(tc, buf_over_memory_of_others_moves_out_when_it_grows);
     tcase_add_test(tc, numbers_are_written_big_endian_and_read_back);
     tcase_add_test(tc, decimal_text_covers_the_whole_range);
     tcase_add_test(tc, text_that_is_no_number_is_refused);
