@@ -23,11 +23,28 @@
 static const struct rq_mapped_file_kind file_kind = {
     .first_step = FIRST_STEP, .last_step = LAST_STEP, .keeps_fd = true, .syncs_name = true};
 
+/* Held for less than a microsecond, so that a thread that finds it taken spins for a while before it sleeps, where the system can do that. */
+static void init_append_lock(struct rq_mutex *lock)
+{
+#ifdef __GLIBC__
+    pthread_mutexattr_t attr;
+    if (pthread_mutexattr_init(&attr) == 0) {
+        bool done = pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP) == 0 &&
+                    pthread_mutex_init(&lock->m, &attr) == 0;
+        pthread_mutexattr_destroy(&attr);
+        if (done) {
+            return;
+        }
+    }
+#endif
+    rq_mutex_init(lock);
+}
+
 rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
                               const struct rq_store_options *options)
 {
     *log = (struct rq_commit_log){.options = options, .spare_start = -1};
-    rq_mutex_init(&log->lock);
+    init_append_lock(&log->lock);
     rq_mutex_init(&log->ahead_lock);
     rq_cond_init(&log->ahead_work);
     return rq_mapped_file_queue_init(&log->files, dir, (size_t)options->mapped_file_size_commit_log,
@@ -60,7 +77,8 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
 {
     rmq_status st = rq_mapped_file_queue_truncate(&log->files, end, err);
     struct rq_mapped_file *last = rq_mapped_file_queue_last(&log->files);
-    if (st == RMQ_OK && last && wipe_tail) { /* records that were cut off must not come back behind new ones */
+    if (st == RMQ_OK && last &&
+        wipe_tail) { /* records that were cut off must not come back behind new ones */
         st = rq_mapped_file_wipe(last, (size_t)(end - last->start), true, err);
     }
     log->current = last;

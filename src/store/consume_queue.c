@@ -18,6 +18,7 @@
 #define SCHEDULE_TOPIC  "SCHEDULE_TOPIC_XXXX"
 #define RECOVER_FILES   3
 #define GAP_MAX_ENTRIES 1000000 /* a larger hole is damage, not a hole */
+#define GAP_MAX_FILES   64      /* and so is one that needs so many files */
 #define OFFSET_MAX      (INT64_MAX / RQ_CQ_ENTRY_BYTES / 2)
 
 static const struct rq_mapped_file_kind file_kind = {
@@ -381,7 +382,8 @@ static rmq_status fill_gap(struct rq_consume_queue *queue, int64_t upto, rmq_err
         int64_t start = upto - upto % (int64_t)queue->files.file_size;
         set_min(queue, upto);
         set_end(queue, start);
-    } else if (upto - end_of(queue) > (int64_t)GAP_MAX_ENTRIES * RQ_CQ_ENTRY_BYTES) {
+    } else if (upto - end_of(queue) > (int64_t)GAP_MAX_ENTRIES * RQ_CQ_ENTRY_BYTES ||
+               upto - end_of(queue) > (int64_t)queue->files.file_size * GAP_MAX_FILES) {
         return rq_error_set(err, RMQ_ERR_CORRUPT, "message number %lld, but the queue ends at %lld",
                             (long long)(upto / RQ_CQ_ENTRY_BYTES),
                             (long long)(end_of(queue) / RQ_CQ_ENTRY_BYTES));

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Holes in a consume queue: small ones are filled, one that would need many files is refused. */
+#include <check.h>
+
+#include "base/sys.h"
+#include "fixture.h"
+#include "store/consume_queue.h"
+
+Suite *hole_suite(void);
+
+#define FILE_ENTRIES 10
+
+START_TEST(a_hole_of_many_files_is_refused_and_makes_none)
+{
+    struct fixture fix;
+    struct rq_consume_queue *queue;
+    struct rq_store_entry entry = {.commit_log_offset = 100, .size = 50};
+    fixture_begin(&fix);
+    ck_assert_int_eq(rq_consume_queue_create(fixture_path(&fix, "consumequeue/T/0"),
+                                             rq_slice_str("T"), 0,
+                                             (size_t)FILE_ENTRIES * RQ_CQ_ENTRY_BYTES, &queue),
+                     RMQ_OK);
+    ck_assert_int_eq(rq_consume_queue_put(queue, 0, &entry, NULL), RMQ_OK);
+    entry.commit_log_offset = 200;
+    ck_assert_int_eq(rq_consume_queue_put(queue, 900000, &entry, NULL), RMQ_ERR_CORRUPT);
+    ck_assert_uint_eq(queue->files.count, 1);
+    ck_assert_int_eq(rq_consume_queue_put(queue, 3 * FILE_ENTRIES, &entry, NULL), RMQ_OK);
+    ck_assert_uint_eq(queue->files.count, 4);
+    ck_assert_int_eq(rq_consume_queue_max(queue), 3 * FILE_ENTRIES + 1);
+    rq_consume_queue_destroy(queue);
+    fixture_end(&fix);
+}
+END_TEST
+
+Suite *hole_suite(void)
+{
+    Suite *suite = suite_create("hole");
+    TCase *tc = tcase_create("hole");
+    tcase_add_test(tc, a_hole_of_many_files_is_refused_and_makes_none);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
