@@ -122,6 +122,9 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
         rq_mapped_file_release(file);
         return st;
     }
+    if (!kind->keeps_fd && rq_mapped_file_written(file) == 0) {
+        madvise(file->data, size, MADV_RANDOM); /* one new page at a time: there is nothing to read ahead */
+    }
     if (!kind->keeps_fd || rq_mapped_file_written(file) == size) {
         rq_mapped_file_close_fd(file); /* an old file is hardly written again */
     }

@@ -3,6 +3,7 @@
 /* Retention, and what an idle store costs. */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -206,7 +207,11 @@ START_TEST(an_idle_store_with_1600_queues_stays_small_and_an_empty_one_opens_at_
 {
     struct fixture fix;
     char topic[24];
+    if (access("/dev/shm", W_OK) == 0) { /* 1,600 syncs at the close are another matter */
+        setenv("TMPDIR", "/dev/shm", 1);
+    }
     fixture_begin(&fix);
+    unsetenv("TMPDIR");
     rq_table_defaults(&rq_store_table, &fix.options); /* sizes of a real broker */
     fix.options.store_path_root_dir = fix.dir;
     fix.options.message_index_enable = false;
