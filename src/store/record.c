@@ -41,6 +41,17 @@ static enum rq_put_status check_topic_and_body(const struct rq_store_options *op
     return RQ_PUT_OK;
 }
 
+/* Room for the CRC property. */
+static void plan_tail(const struct rq_msg *msg, size_t size, struct rq_record_plan *plan)
+{
+    struct rq_msg bare = *msg;
+    bare.properties = bare.more_properties = rq_slice(NULL, 0);
+    struct rq_slice last = msg->more_properties.n > 0 ? msg->more_properties : msg->properties;
+    bool separated = last.n == 0 || last.p[last.n - 1] == RQ_PROP_VALUE_END;
+    plan->properties = (uint16_t)(size - rq_msg_encoded_size(&bare));
+    plan->tail = RQ_RECORD_CRC_BYTES + !separated;
+}
+
 enum rq_put_status rq_record_plan(const struct rq_store_options *options, const struct rq_msg *msg,
                                   struct rq_record_plan *plan, char reason[RQ_PUT_REASON_MAX])
 {
@@ -54,12 +65,57 @@ enum rq_put_status rq_record_plan(const struct rq_store_options *options, const 
         return refuse(reason, RQ_PUT_PROPERTIES_SIZE_EXCEEDED, "properties too large",
                       msg->properties.n + msg->more_properties.n, RQ_MSG_PROPERTIES_MAX);
     }
+    plan->properties = plan->tail = 0;
+    if (options->enabled_append_prop_crc) {
+        plan_tail(msg, size, plan);
+        size += plan->tail;
+        if (plan->properties + plan->tail > RQ_MSG_PROPERTIES_MAX) {
+            return refuse(reason, RQ_PUT_PROPERTIES_SIZE_EXCEEDED, "properties too large",
+                          (size_t)plan->properties + plan->tail, RQ_MSG_PROPERTIES_MAX);
+        }
+    }
     if (size > limit) {
         return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "message too large", size, limit);
     }
     plan->size = (uint32_t)size;
     plan->body_crc = rq_msg_body_crc(msg->body);
     return RQ_PUT_OK;
+}
+
+/* The digits come lowest first. */
+static void write_crc(char *to, const struct rq_record_plan *plan)
+{
+    char *tail = to + plan->size - RQ_RECORD_CRC_BYTES;
+    size_t name = sizeof RQ_RECORD_CRC_NAME - 1;
+    rq_store_be32(to, plan->size);
+    rq_store_be16(to + plan->size - plan->tail - plan->properties - 2,
+                  (uint16_t)(plan->properties + plan->tail));
+    if (plan->tail > RQ_RECORD_CRC_BYTES) {
+        tail[-1] = RQ_PROP_VALUE_END;
+    }
+    uint32_t crc = rq_crc32(0, to, plan->size - RQ_RECORD_CRC_BYTES) & BODY_CRC_MASK;
+    memcpy(tail, RQ_RECORD_CRC_NAME, name);
+    tail[name] = RQ_PROP_NAME_END;
+    for (size_t i = name + 1; i + 1 < RQ_RECORD_CRC_BYTES; i++, crc /= 10) {
+        tail[i] = (char)('0' + crc % 10);
+    }
+    tail[RQ_RECORD_CRC_BYTES - 1] = RQ_PROP_VALUE_END;
+}
+
+bool rq_record_crc_ok(const char *p, const struct rq_record *record)
+{
+    struct rq_slice digits = rq_props_get(record->properties, RQ_RECORD_CRC_NAME);
+    uint64_t expected = 0;
+    if (digits.n != 10 || record->size <= RQ_RECORD_CRC_BYTES) {
+        return false;
+    }
+    for (size_t i = digits.n; i-- > 0;) {
+        if (digits.p[i] < '0' || digits.p[i] > '9') {
+            return false;
+        }
+        expected = expected * 10 + (uint64_t)(digits.p[i] - '0');
+    }
+    return expected == (rq_crc32(0, p, record->size - RQ_RECORD_CRC_BYTES) & BODY_CRC_MASK);
 }
 
 void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_plan *plan,
@@ -70,7 +126,10 @@ void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_
     placed.queue_offset = queue_offset;
     placed.commit_log_offset = commit_log_offset;
     placed.store_timestamp_ms = store_timestamp;
-    rq_msg_encode(&placed, plan->size, to);
+    rq_msg_encode(&placed, plan->size - plan->tail, to);
+    if (plan->tail > 0) {
+        write_crc(to, plan);
+    }
 }
 
 void rq_record_write_blank(char *to, uint32_t n)

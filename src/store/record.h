@@ -26,6 +26,8 @@
 struct rq_record_plan {
     uint32_t size;
     int32_t body_crc;
+    uint16_t properties; /* bytes of properties before the tail */
+    uint16_t tail;       /* bytes of the CRC property behind them, with a separator that is missing; 0 = none */
 };
 
 /* Checks the limits of one message. On another status than RQ_PUT_OK, reason says why. */
@@ -35,6 +37,10 @@ enum rq_put_status rq_record_plan(const struct rq_store_options *options, const 
 /* Writes plan->size bytes. */
 void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_plan *plan,
                      int64_t queue_offset, int64_t commit_log_offset, int64_t store_timestamp);
+
+/* The property that holds a CRC of all that stands before it, when it is switched on (5.x). */
+#define RQ_RECORD_CRC_NAME  "__CRC32#"
+#define RQ_RECORD_CRC_BYTES 20 /* name, ten digits, both separators */
 
 /* The filler of a file's tail: n bytes remain, of which eight are written. */
 void rq_record_write_blank(char *to, uint32_t n);
@@ -58,6 +64,9 @@ enum rq_record_kind { RQ_RECORD_GOOD, RQ_RECORD_BLANK, RQ_RECORD_BAD };
 /* Reads the record that begins at p, of which left bytes are there. check_crc also checks the body. A blank has its size set. */
 enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
                                    struct rq_record *out);
+
+/* Whether the record at p has the property RQ_RECORD_CRC_NAME, and it is right. */
+bool rq_record_crc_ok(const char *p, const struct rq_record *record);
 
 /* Properties that the store itself looks at; p NULL when absent. The last one of a name counts, as for Java. */
 struct rq_record_properties {

@@ -60,7 +60,12 @@ static enum rq_record_kind read_at(struct rq_store *store, struct rq_log_reader 
     if (!p) {
         return RQ_RECORD_BAD;
     }
-    enum rq_record_kind kind = rq_record_read(p, left, store->options.check_crc_on_recover, record);
+    bool check = store->options.check_crc_on_recover;
+    bool whole = check && store->options.force_verify_prop_crc;
+    enum rq_record_kind kind = rq_record_read(p, left, check && !whole, record);
+    if (kind == RQ_RECORD_GOOD && whole && !rq_record_crc_ok(p, record)) {
+        return RQ_RECORD_BAD;
+    }
     if (kind == RQ_RECORD_GOOD &&
         (record->commit_log_offset != offset || !rq_queue_table_topic_ok(record->topic))) {
         return RQ_RECORD_BAD;

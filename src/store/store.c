@@ -17,6 +17,7 @@
 #include "base/time.h"
 #include "store/closed.h"
 #include "store/store_priv.h"
+#include "wire/properties.h"
 
 #define FILE_ABORT      "abort"
 #define FILE_CHECKPOINT "checkpoint"
@@ -394,8 +395,8 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
     return out->status;
 }
 
-enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
-                                   struct rq_store_put *out)
+static enum rq_put_status append_one(struct rq_store *store, const struct rq_msg *msg,
+                                     struct rq_store_put *out)
 {
     struct rq_record_plan plan;
     out->reason[0] = '\0';
@@ -405,6 +406,35 @@ enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *
     }
     struct rq_append one = {.msgs = msg, .plans = &plan, .count = 1, .total = plan.size};
     return append(store, &one, out);
+}
+
+/* A record that is stored again brings the CRC of its old place along, which goes. */
+static enum rq_put_status append_without_crc(struct rq_store *store, const struct rq_msg *msg,
+                                             struct rq_store_put *out)
+{
+    static const char *const names[] = {RQ_RECORD_CRC_NAME};
+    struct rq_msg clean = *msg;
+    struct rq_buf properties;
+    rq_buf_init(&properties, 0);
+    rq_props_copy_without(&properties, 0, msg->properties, names, 1);
+    clean.properties = rq_slice(properties.data, properties.len);
+    if (rq_buf_status(&properties)) {
+        snprintf(out->reason, sizeof out->reason, "out of memory");
+        out->status = RQ_PUT_UNKNOWN_ERROR;
+    } else {
+        append_one(store, &clean, out);
+    }
+    rq_buf_free(&properties);
+    return out->status;
+}
+
+enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
+                                   struct rq_store_put *out)
+{
+    return store->options.enabled_append_prop_crc &&
+                   rq_props_get(msg->properties, RQ_RECORD_CRC_NAME).p
+               ? append_without_crc(store, msg, out)
+               : append_one(store, msg, out);
 }
 
 static enum rq_put_status plan_batch(struct rq_store *store, const struct rq_msg *msgs,

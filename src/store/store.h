@@ -43,6 +43,8 @@ struct rq_store_options {
     int32_t max_message_size; /* bytes of body */
     bool auto_message_version_on_topic_len;
     bool check_crc_on_recover;
+    bool enabled_append_prop_crc;
+    bool force_verify_prop_crc;
     bool message_index_enable;
     bool message_index_safe;
     int32_t max_hash_slot_num;

@@ -2,6 +2,8 @@
 /* Copyright The librmq Authors */
 /* Appending, reading back, reopening. */
 #include <check.h>
+#include <unistd.h>
+#include <fcntl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -341,6 +343,62 @@ START_TEST(store_times_do_not_go_back)
 }
 END_TEST
 
+/* The record as Java makes it: what stands in its last twenty bytes, computed bit by bit here. */
+static uint32_t slow_crc(const char *p, size_t n)
+{
+    uint32_t crc = 0xFFFFFFFFu;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= (unsigned char)p[i];
+        for (int bit = 0; bit < 8; bit++) {
+            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+        }
+    }
+    return ~crc & 0x7FFFFFFFu;
+}
+
+START_TEST(a_record_carries_a_crc_of_itself_when_that_is_switched_on)
+{
+    static const char *const properties[] = {NULL, "KEYS\1k\2", "KEYS\1k", "A\1b\2__CRC32#\0011234567890\2KEYS\1k\2"};
+    struct fixture fix;
+    fixture_begin(&fix);
+    fix.options.enabled_append_prop_crc = true;
+    fix.options.force_verify_prop_crc = true;
+    fixture_open(&fix);
+    for (unsigned i = 0; i < 4; i++) {
+        struct rq_msg msg = fixture_msg("T", 0, 100, i, properties[i]);
+        struct rq_store_put put = fixture_append(&fix, &msg);
+        struct rq_store_ref ref;
+        ck_assert(rq_store_view(fix.store, put.commit_log_offset, &ref));
+        char tail[21];
+        snprintf(tail, sizeof tail, "__CRC32#\1%010u\2", 0);
+        uint32_t crc = slow_crc(ref.p, ref.n - 20);
+        for (int digit = 9; digit < 19; digit++, crc /= 10) {
+            tail[digit] = (char)('0' + crc % 10);
+        }
+        ck_assert_mem_eq(ref.p + ref.n - 20, tail, 20);
+        ck_assert_int_eq(ref.p[ref.n - 21] == 2, i != 0);
+        rq_store_ref_release(&ref);
+    }
+    struct rq_msg batch[3];
+    struct rq_store_put put;
+    for (unsigned i = 0; i < 3; i++) {
+        batch[i] = fixture_msg("T", 0, 100, 4, "KEYS\1k");
+    }
+    ck_assert_int_eq(rq_store_append_batch(fix.store, batch, 3, NULL, &put), RQ_PUT_OK);
+    rq_store_dispatch(fix.store);
+    fixture_crash(&fix);
+    fixture_open(&fix);
+    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 7);
+    fixture_crash(&fix);
+    int fd = open(fixture_path(&fix, "commitlog/00000000000000000000"), O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, "\377", 1, put.commit_log_offset + 17), 1); /* the flag: no body CRC sees it */
+    close(fd);
+    fixture_open(&fix);
+    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 4);
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *append_suite(void)
 {
     Suite *suite = suite_create("append");
@@ -359,6 +417,7 @@ Suite *append_suite(void)
     tcase_add_test(tc, references_outlive_the_store);
     tcase_add_test(tc, a_full_disk_refuses_messages_until_there_is_room);
     tcase_add_test(tc, store_times_do_not_go_back);
+    tcase_add_test(tc, a_record_carries_a_crc_of_itself_when_that_is_switched_on);
     suite_add_tcase(suite, tc);
     return suite;
 }
