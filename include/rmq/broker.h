@@ -112,6 +112,14 @@ RMQ_API const char *rmq_broker_store_path(const rmq_broker *broker);
 RMQ_API void rmq_broker_get_store_metrics(const rmq_broker *broker, rmq_broker_store_metrics *out,
                                           size_t size);
 
+/* Port of /metrics and /health, or -1 when metricsPort was not set. Since 0.1.0. */
+RMQ_API int rmq_broker_metrics_port(const rmq_broker *broker);
+
+/* The table of what /metrics tells, for documentation: name, type, labels (separated by commas), help of row index; false beyond. Strings are static.
+ * Since 0.1.0. */
+RMQ_API bool rmq_broker_metric_at(size_t index, const char **name, const char **type,
+                                  const char **labels, const char **help);
+
 /* Creates a topic, as a request 17 would, and registers it. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,
                                            rmq_error **err);

@@ -219,3 +219,22 @@ char *rq_buf_detach(struct rq_buf *buf)
     }
     return data;
 }
+
+const char *rq_fixed_to_text(double v, int decimals, char out[RQ_FIXED_MAX])
+{
+    static const int64_t powers[] = {1,      10,      100,      1000,      10000,
+                                     100000, 1000000, 10000000, 100000000, 1000000000};
+    int64_t power = powers[decimals < 0 ? 0 : decimals > 9 ? 9 : decimals];
+    bool minus = v < 0;
+    double magnitude = minus ? -v : v;
+    if (!(magnitude * (double)power < 9e18)) {
+        magnitude = 0;
+    }
+    int64_t scaled = (int64_t)(magnitude * (double)power + 0.5);
+    int n = snprintf(out, RQ_FIXED_MAX, "%s%lld", minus && scaled ? "-" : "", (long long)(scaled / power));
+    if (power > 1) {
+        (void)snprintf(out + n, RQ_FIXED_MAX - (size_t)n, ".%0*lld", decimals > 9 ? 9 : decimals,
+                       (long long)(scaled % power));
+    }
+    return out;
+}

@@ -50,6 +50,11 @@ void rq_buf_add_be64(struct rq_buf *buf, uint64_t v);
 const char *rq_buf_cstr(struct rq_buf *buf); /* adds a NUL behind len; "" after an error */
 char *rq_buf_detach(struct rq_buf *buf);     /* NUL-terminated, rq_free by the caller; NULL after an error */
 
+/* v with so many decimals (0 … 9) and a point, whatever the program's locale is; beyond 64 bits and for NaN "0". out has room for RQ_FIXED_MAX bytes; NUL
+ * at the end. */
+#define RQ_FIXED_MAX 40
+const char *rq_fixed_to_text(double v, int decimals, char out[RQ_FIXED_MAX]);
+
 /* Decimal text of v written to out, which has room for 21 bytes; returns the length, no NUL. */
 size_t rq_i64_to_text(int64_t v, char *out);
 

@@ -195,12 +195,13 @@ static void report_topic(struct consume_report *report, struct rq_slice group, s
 {
     struct rmq_broker *broker = report->request->broker;
     struct rq_topic_info topic;
+    char tps[RQ_FIXED_MAX];
     if (!rq_topics_get(&broker->topics, name, &topic) || (report->order_only && !topic.order) ||
         !rq_admin_is_subscribed(broker, group, name)) {
         return;
     }
-    rq_buf_addf(&report->out, "%s{\"consumeTps\":%.4f,\"offsetTable\":{", *first ? "" : ",",
-                rq_admin_consume_tps(broker, group, name));
+    rq_buf_addf(&report->out, "%s{\"consumeTps\":%s,\"offsetTable\":{", *first ? "" : ",",
+                rq_fixed_to_text(rq_admin_consume_tps(broker, group, name), 4, tps));
     for (int32_t i = 0; i < topic.write_queue_nums; i++) {
         int64_t max = rq_store_max_offset(broker->store, name, i);
         int64_t offset = rq_offsets_query(&broker->offsets, group, name, i);

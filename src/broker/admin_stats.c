@@ -36,6 +36,7 @@ void rq_process_topic_stats(const struct rq_request *request)
     struct rq_hdr_topic header;
     struct rq_topic_info topic;
     struct rq_buf body;
+    char text[RQ_FIXED_MAX];
     if (!rq_request_decode(request, &rq_tab_topic, &header)) {
         return;
     }
@@ -56,8 +57,8 @@ void rq_process_topic_stats(const struct rq_request *request)
         rq_buf_addf(&body, "{\"lastUpdateTimestamp\":%lld,\"maxOffset\":%lld,\"minOffset\":%lld}",
                     (long long)(time_ms > 0 ? time_ms : 0), (long long)max, (long long)min);
     }
-    rq_buf_addf(&body, "},\"topicPutTps\":%.4f}",
-                rq_stats_tps(&request->broker->stats, RQ_STATS_TOPIC_PUT_NUMS, header.topic));
+    double tps = rq_stats_tps(&request->broker->stats, RQ_STATS_TOPIC_PUT_NUMS, header.topic);
+    rq_buf_addf(&body, "},\"topicPutTps\":%s}", rq_fixed_to_text(tps, 4, text));
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
 }
 
@@ -134,6 +135,7 @@ void rq_process_consume_stats(const struct rq_request *request)
                         note_offset_topic, &names);
     }
     double tps = 0;
+    char text[RQ_FIXED_MAX];
     rq_buf_init(&body, 0);
     rq_buf_add_str(&body, "{\"offsetTable\":{");
     for (size_t at = 0; rq_buf_status(&names.text) == RMQ_OK && at < names.text.len;) {
@@ -144,7 +146,7 @@ void rq_process_consume_stats(const struct rq_request *request)
         }
         at += topic.n + 1;
     }
-    rq_buf_addf(&body, "},\"consumeTps\":%.4f}", tps);
+    rq_buf_addf(&body, "},\"consumeTps\":%s}", rq_fixed_to_text(tps, 4, text));
     rq_buf_free(&names.text);
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
 }

@@ -41,6 +41,8 @@
 
 #define RQ_BROKER_LOOPS_MAX 64
 
+struct rq_http;
+
 /* A loop that serves connections, and its one dispatch per turn. */
 struct rq_broker_loop {
     struct rmq_broker *broker;
@@ -111,6 +113,7 @@ struct rmq_broker {
     struct rq_registration registration;
     struct rq_fault fault;
     struct rq_stats stats;
+    struct rq_http *http; /* NULL: no metrics; immutable after start */
     struct rq_cold_data cold_data;
 
     _Atomic uint32_t unique_counter; /* atomic: relaxed, only distinct */

@@ -66,6 +66,8 @@ struct rq_broker_options {
     int64_t short_polling_time_mills;
     bool enable_property_filter;
     bool fault_injection_enable;
+    int32_t metrics_port; /* -1 = no metrics */
+    const char *metrics_address;
     bool notify_consumer_ids_changed_enable;
     int32_t flush_consumer_offset_interval;
     const char *config_black_list;

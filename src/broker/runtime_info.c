@@ -27,6 +27,12 @@ static void RMQ_PRINTF(3, 4) row(struct table *table, const char *name, const ch
     rq_json_add_string(&table->out, rq_slice_str(value));
 }
 
+static void fixed(struct table *table, const char *name, double value, int decimals)
+{
+    char text[RQ_FIXED_MAX];
+    row(table, name, "%s", rq_fixed_to_text(value, decimals, text));
+}
+
 static void number(struct table *table, const char *name, uint64_t value)
 {
     row(table, name, "%llu", (unsigned long long)value);
@@ -51,7 +57,8 @@ static void human(uint64_t bytes, char out[32])
         value /= 1024.0;
         unit++;
     }
-    (void)snprintf(out, 32, "%.1f %ciB", value, units[unit]);
+    char text[RQ_FIXED_MAX];
+    (void)snprintf(out, 32, "%.20s %ciB", rq_fixed_to_text(value, 1, text), units[unit]);
 }
 
 /* ---- parts ---- */
@@ -79,9 +86,9 @@ static void add_disk(struct table *table, const struct rmq_broker *broker, doubl
     const char *log = broker->settings.store.store_path_commit_log;
     (void)snprintf(name, sizeof name, "commitLogDiskRatio_%s%s", log && *log ? log : broker->store_path,
                    log && *log ? "" : "/commitlog");
-    row(table, "commitLogDiskRatio", "%.4f", ratio);
-    row(table, name, "%.4f", ratio);
-    row(table, "consumeQueueDiskRatio", "%.4f", ratio);
+    fixed(table, "commitLogDiskRatio", ratio, 4);
+    fixed(table, name, ratio, 4);
+    fixed(table, "consumeQueueDiskRatio", ratio, 4);
     if (statvfs(broker->store_path, &disk) == 0) {
         human((uint64_t)disk.f_blocks * disk.f_frsize, all);
         human((uint64_t)disk.f_bfree * disk.f_frsize, left);
@@ -111,7 +118,11 @@ static void add_store(struct table *table, const struct rmq_broker *broker)
 
 static void add_rate(struct table *table, const char *name, const double rates[3])
 {
-    row(table, name, "%.4f %.4f %.4f", rates[0], rates[1], rates[2]);
+    char a[RQ_FIXED_MAX];
+    char b[RQ_FIXED_MAX];
+    char c[RQ_FIXED_MAX];
+    row(table, name, "%s %s %s", rq_fixed_to_text(rates[0], 4, a), rq_fixed_to_text(rates[1], 4, b),
+        rq_fixed_to_text(rates[2], 4, c));
 }
 
 static void add_rates(struct table *table, struct rmq_broker *broker)
@@ -160,8 +171,8 @@ static void add_times(struct table *table, const struct rq_totals *totals)
     rq_buf_free(&text);
     row(table, "putMessageEntireTimeMax", "%llu", (unsigned long long)(total(&totals->put_max_us) / 1000));
     row(table, "getMessageEntireTimeMax", "%llu", (unsigned long long)(total(&totals->get_max_us) / 1000));
-    row(table, "putLatency99", "%.2f", percentile(totals, puts, 0.99));
-    row(table, "putLatency999", "%.2f", percentile(totals, puts, 0.999));
+    fixed(table, "putLatency99", percentile(totals, puts, 0.99), 2);
+    fixed(table, "putLatency999", percentile(totals, puts, 0.999), 2);
 }
 
 static void add_totals(struct table *table, struct rmq_broker *broker)
@@ -181,7 +192,7 @@ static void add_totals(struct table *table, struct rmq_broker *broker)
     number(table, "putMessageTimesTotal", puts);
     number(table, "putMessageFailedTimes", total(&totals->put_failed));
     number(table, "putMessageSizeTotal", bytes);
-    row(table, "putMessageAverageSize", "%.1f", puts ? (double)bytes / (double)puts : 0.0);
+    fixed(table, "putMessageAverageSize", puts ? (double)bytes / (double)puts : 0.0, 1);
     add_times(table, totals);
 }
 

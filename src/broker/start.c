@@ -15,6 +15,7 @@
 #include "broker/admin_topics.h"
 #include "broker/auto_topic.h"
 #include "broker/config.h"
+#include "broker/metrics.h"
 #include "broker/server.h"
 #include "wire/names.h"
 #include "wire/properties.h"
@@ -268,6 +269,7 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
         rq_broker_hear_arrivals(broker);
         st = listen_for_clients(broker, err);
     }
+    st = st ? st : rq_metrics_start(broker, err);
     st = st ? st : register_first(broker, err);
     if (!st) {
         rq_schedule_start(&broker->schedule);
@@ -319,6 +321,7 @@ static void end_service(struct rmq_broker *broker)
     if (broker->server) {
         rq_server_stop_accepting(broker->server);
     }
+    rq_metrics_stop(broker);
     rq_registration_stop(&broker->registration);
     rq_broker_stop_background(broker);
     rq_schedule_stop(&broker->schedule);

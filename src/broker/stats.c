@@ -285,8 +285,11 @@ static struct view view_of(const struct samples *samples, const struct sample *r
 
 static void write_view(const char *name, struct view view, struct rq_buf *out)
 {
-    rq_buf_addf(out, "\"%s\":{\"avgpt\":%.4f,\"sum\":%llu,\"tps\":%.4f}", name, view.average,
-                (unsigned long long)view.sum, view.tps);
+    char average[RQ_FIXED_MAX];
+    char tps[RQ_FIXED_MAX];
+    rq_buf_addf(out, "\"%s\":{\"avgpt\":%s,\"sum\":%llu,\"tps\":%s}", name,
+                rq_fixed_to_text(view.average, 4, average), (unsigned long long)view.sum,
+                rq_fixed_to_text(view.tps, 4, tps));
 }
 
 static int index_of(struct rq_slice name)
@@ -331,6 +334,18 @@ double rq_stats_tps(struct rq_stats *stats, enum rq_stats_name name, struct rq_s
     }
     rq_mutex_unlock(&stats->lock);
     return tps;
+}
+
+void rq_stats_each(struct rq_stats *stats, enum rq_stats_name name,
+                   void (*each)(struct rq_slice key, uint64_t value, void *user), void *user)
+{
+    const struct rq_map_entry *entry;
+    rq_mutex_lock(&stats->lock);
+    for (size_t i = 0; (entry = rq_map_next(&stats->items[name], &i));) {
+        const struct item *item = entry->value;
+        each(rq_slice(entry->key, entry->key_len), item->value, user);
+    }
+    rq_mutex_unlock(&stats->lock);
 }
 
 /* The newest sample that is at least so old, else the oldest. */

@@ -113,6 +113,10 @@ bool rq_stats_write(struct rq_stats *stats, struct rq_slice name, struct rq_slic
 /* Messages per second in the last minute, 0 for what is unknown. */
 double rq_stats_tps(struct rq_stats *stats, enum rq_stats_name name, struct rq_slice key);
 
+/* Calls each for every item of a name with its total, with the lock held: each must not come back here. */
+void rq_stats_each(struct rq_stats *stats, enum rq_stats_name name,
+                   void (*each)(struct rq_slice key, uint64_t value, void *user), void *user);
+
 /* Rates over about 10, 60 and 600 seconds. */
 struct rq_rates {
     double put[3], found[3], miss[3], get[3];

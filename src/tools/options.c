@@ -82,6 +82,14 @@ static void print_broker(enum form form)
     }
 }
 
+static void print_metrics(enum form form)
+{
+    struct row row = {0};
+    for (size_t i = 0; rmq_broker_metric_at(i, &row.name, &row.type, &row.def, &row.help); i++) {
+        print_row(&row, form);
+    }
+}
+
 int tool_options(int argc, char **argv)
 {
     const char *what = NULL;
@@ -90,8 +98,9 @@ int tool_options(int argc, char **argv)
     const struct tool_option options[] = {
         {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
-        "options producer|consumer|pull-consumer|lite-pull-consumer|broker [-o json]",
-        "Lists the options of a producer, a kind of consumer or a broker: name, default, type, range, meaning.",
+        "options producer|consumer|pull-consumer|lite-pull-consumer|broker|metrics [-o json]",
+        "Lists the options of a producer, a kind of consumer or a broker: name, default, type, range, meaning; or what a broker\n"
+        "tells on /metrics: name, labels, type, meaning.",
         "    rmq options broker\n", NULL, options, 1, &what};
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
@@ -105,7 +114,7 @@ int tool_options(int argc, char **argv)
         form = json ? FORM_JSON : FORM_TEXT;
     }
     if (what == NULL) {
-        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer or broker");
+        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, broker or metrics");
     }
     if (strcmp(what, "producer") == 0) {
         print_client(RMQ_CONFIG_PRODUCER, form);
@@ -117,6 +126,8 @@ int tool_options(int argc, char **argv)
         print_client(RMQ_CONFIG_LITE_PULL_CONSUMER, form);
     } else if (strcmp(what, "broker") == 0) {
         print_broker(form);
+    } else if (strcmp(what, "metrics") == 0) {
+        print_metrics(form);
     } else {
         return tool_wrong("'%s' is not producer, consumer, pull-consumer, lite-pull-consumer or broker", what);
     }

@@ -293,3 +293,13 @@ size_t raw_messages(const struct raw_answer *answer, struct rq_msg *out, size_t 
     }
     return count;
 }
+
+void raw_text(struct raw *raw, char *out, size_t room)
+{
+    size_t n = 0;
+    ssize_t got;
+    while (n + 1 < room && (got = read(raw->fd, out + n, room - n - 1)) > 0) {
+        n += (size_t)got;
+    }
+    out[n] = '\0';
+}

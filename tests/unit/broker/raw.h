@@ -46,6 +46,9 @@ int32_t raw_send(struct raw *raw, int32_t code, int32_t flag, const struct rq_fi
                  const void *fields, struct rq_slice body);
 void raw_bytes(struct raw *raw, const void *p, size_t n);
 
+/* Reads until the peer closes, as text with a NUL. */
+void raw_text(struct raw *raw, char *out, size_t room);
+
 /* Answers a request of the peer. */
 void raw_reply(struct raw *raw, int32_t opaque, int32_t code, struct rq_slice body);
 
