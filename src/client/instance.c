@@ -26,6 +26,7 @@
 #include "wire/properties.h"
 
 #define MAX_QUEUED_DEFAULT ((size_t)256 << 20)
+#define ADDRESS_POLLS      4 /* an address server is asked every fourth route interval: two minutes */
 
 /* ---- registry ---- */
 
@@ -58,6 +59,14 @@ static struct registry *find_registry(void)
     }
     return made;
 }
+
+/* ---- name servers ---- */
+
+/* What the program gave, and the addresses that it means. */
+struct addresses {
+    const char *given;
+    const char *list;
+};
 
 /* ---- client id ---- */
 
@@ -234,8 +243,8 @@ static void free_instance(struct rq_instance *instance)
 }
 
 static rmq_status connect_parts(struct rq_instance *instance,
-                                const struct rq_instance_options *wanted, const char *namesrv,
-                                rmq_error **err)
+                                const struct rq_instance_options *wanted,
+                                const struct addresses *namesrv, rmq_error **err)
 {
     rmq_status st = rq_loop_shared_get(&instance->loop, err);
     if (st != RMQ_OK) {
@@ -251,18 +260,21 @@ static rmq_status connect_parts(struct rq_instance *instance,
     if (st != RMQ_OK) {
         return st;
     }
-    return rq_namesrv_create(instance->loop, instance->peers, namesrv, &instance->namesrv, err);
+    return rq_namesrv_create(instance->loop, instance->peers, namesrv->given, namesrv->list,
+                             &instance->namesrv, err);
 }
 
 static void start_on_loop(void *arg)
 {
     struct rq_instance *instance = arg;
+    rq_namesrv_start(instance->namesrv, instance->poll_interval_ms * ADDRESS_POLLS);
     rq_topics_start(instance);
     rq_brokers_start(instance);
 }
 
-static rmq_status make_instance(const struct rq_instance_options *options, const char *namesrv,
-                                const char *client_id, struct rq_instance **out, rmq_error **err)
+static rmq_status make_instance(const struct rq_instance_options *options,
+                                const struct addresses *namesrv, const char *client_id,
+                                struct rq_instance **out, rmq_error **err)
 {
     struct rq_instance *instance = rq_calloc(1, sizeof *instance);
     if (!instance) {
@@ -293,8 +305,9 @@ static rmq_status make_instance(const struct rq_instance_options *options, const
     return RMQ_OK;
 }
 
-static rmq_status get_by_id(const struct rq_instance_options *options, const char *namesrv,
-                            const char *client_id, struct rq_instance **out, rmq_error **err)
+static rmq_status get_by_id(const struct rq_instance_options *options,
+                            const struct addresses *namesrv, const char *client_id,
+                            struct rq_instance **out, rmq_error **err)
 {
     struct registry *registry = find_registry();
     if (!registry) {
@@ -322,6 +335,21 @@ static rmq_status get_by_id(const struct rq_instance_options *options, const cha
     return st;
 }
 
+static rmq_status get_for(const struct rq_instance_options *options,
+                          const struct addresses *namesrv, struct rq_instance **out,
+                          rmq_error **err)
+{
+    struct rq_buf id;
+    rq_buf_init(&id, 4096);
+    write_client_id(options, namesrv->list, &id);
+    rmq_status st = rq_buf_status(&id);
+    const char *client_id = rq_buf_cstr(&id);
+    st = st == RMQ_OK ? get_by_id(options, namesrv, client_id, out, err)
+                      : rq_error_set(err, st, "client id: %s", rmq_status_text(st));
+    rq_buf_free(&id);
+    return st;
+}
+
 rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_instance **out,
                            rmq_error **err)
 {
@@ -331,14 +359,25 @@ rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_
             err, RMQ_ERR_NO_NAMESRV,
             "no name server: set namesrvAddr or the environment variable NAMESRV_ADDR");
     }
-    struct rq_buf id;
-    rq_buf_init(&id, 4096);
-    write_client_id(options, namesrv, &id);
-    rmq_status st = rq_buf_status(&id);
-    const char *client_id = rq_buf_cstr(&id);
-    st = st == RMQ_OK ? get_by_id(options, namesrv, client_id, out, err)
-                      : rq_error_set(err, st, "client id: %s", rmq_status_text(st));
-    rq_buf_free(&id);
+    struct rq_buf given, list;
+    rq_buf_init(&given, 0);
+    rq_buf_init(&list, 0);
+    rq_buf_add_str(&given, namesrv);
+    rmq_status st = RMQ_OK;
+    if (rq_namesrv_is_url(namesrv)) {
+        if (options->unit_name && *options->unit_name) { /* each unit has a list of its own */
+            rq_buf_addf(&given, "-%s?nofix=1", options->unit_name);
+        }
+        st = rq_namesrv_look_up(rq_buf_cstr(&given), &list, err);
+    } else {
+        rq_buf_add_str(&list, namesrv);
+    }
+    if (st == RMQ_OK) {
+        const struct addresses addresses = {rq_buf_cstr(&given), rq_buf_cstr(&list)};
+        st = get_for(options, &addresses, out, err);
+    }
+    rq_buf_free(&given);
+    rq_buf_free(&list);
     return st;
 }
 
@@ -354,6 +393,7 @@ static void stop_on_loop(void *arg)
 {
     struct rq_instance *instance = arg;
     instance->closing = true;
+    rq_namesrv_stop(instance->namesrv);
     rq_topics_stop(instance);
     rq_brokers_stop(instance);
 }

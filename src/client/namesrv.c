@@ -9,24 +9,38 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "net/http_get.h"
 #include "net/resolve.h"
 
-#define HEDGE_AFTER_MS 300 /* silence after which the next server is asked, too */
-#define SERVERS_MAX    64
+#define HEDGE_AFTER_MS     300 /* silence after which the next server is asked, too */
+#define SERVERS_MAX        64
+#define ADDRESS_TIMEOUT_MS 3000 /* of the address server */
 
 struct server {
     char *address;
     struct rq_peer *peer; /* NULL until first asked */
 };
 
+/* The servers of one list. Counted: the present one, and each query. Owned by the loop once it is in use. */
+struct server_set {
+    unsigned refs;
+    size_t count;
+    size_t good; /* index of the server that answered last */
+    struct server servers[SERVERS_MAX];
+};
+
 struct rq_namesrv {
     struct rq_loop *loop;
     struct rq_peers *peers;
-    char *list;
-    size_t count;
-    struct server *servers;
-    size_t good; /* owned by the loop: index of the server that answered last */
-    bool down;   /* owned by the loop: nobody answered the last query; logged */
+    char *list; /* as given: addresses, or the URL of an address server */
+
+    /* owned by the loop */
+    struct server_set *set;
+    bool down;   /* nobody answered the last query; logged */
+    bool silent; /* the address server failed; logged */
+    int64_t interval_ms;
+    struct rq_timer timer;
+    struct rq_http_fetch *fetch; /* under way */
 };
 
 struct query;
@@ -39,7 +53,8 @@ struct attempt {
 
 struct query {
     struct rq_namesrv *servers;
-    rq_namesrv_done *done; /* NULL once called */
+    struct server_set *set; /* held, from the beginning on the loop */
+    rq_namesrv_done *done;  /* NULL once called */
     void *user;
     int64_t deadline_ms;
     struct rq_buf frame;
@@ -47,72 +62,176 @@ struct query {
     rmq_error *error; /* of the last server that answered with an error code */
     struct rq_timer hedge;
     struct rq_task task;
-    size_t asked;   /* attempts begun */
-    size_t pending; /* calls not ended */
-    struct attempt attempts[];
+    size_t asked;             /* attempts begun */
+    size_t pending;           /* calls not ended */
+    struct attempt *attempts; /* one for each server */
 };
 
-static void free_servers(struct rq_namesrv *servers)
+static void release_set(struct server_set *set)
 {
-    for (size_t i = 0; i < servers->count; i++) {
-        rq_peer_put(servers->servers[i].peer);
-        rq_free(servers->servers[i].address);
+    if (!set || --set->refs > 0) {
+        return;
     }
-    rq_free(servers->servers);
-    rq_free(servers->list);
-    rq_free(servers);
+    for (size_t i = 0; i < set->count; i++) {
+        rq_peer_put(set->servers[i].peer);
+        rq_free(set->servers[i].address);
+    }
+    rq_free(set);
 }
 
-static rmq_status add_server(struct rq_namesrv *servers, const char *text, size_t n,
-                             rmq_error **err)
+/* Java's endpoint form: what stands before the last slash means nothing. */
+static const char *without_scheme(const char *address)
+{
+    const char *slash = strrchr(address, '/');
+    return strncmp(address, "http://", 7) == 0 ? slash + 1 : address;
+}
+
+static rmq_status add_server(struct server_set *set, const char *text, size_t n, rmq_error **err)
 {
     char host[RQ_HOST_MAX];
     uint16_t port;
-    if (servers->count == SERVERS_MAX) {
+    if (set->count == SERVERS_MAX) {
         return rq_error_set(err, RMQ_ERR_INVALID, "more than %d name servers", SERVERS_MAX);
     }
-    char *address = rq_strndup(text, n);
+    char *given = rq_strndup(text, n);
+    char *address = given ? rq_strdup(without_scheme(given)) : NULL;
+    rq_free(given);
     if (!address) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "name server list");
     }
-    rmq_status st =
-        strstr(address, "://")
-            ? rq_error_set(err, RMQ_ERR_UNSUPPORTED,
-                           "name server \"%s\": addresses with http:// are not supported, "
-                           "give host:port",
-                           address)
-            : rq_address_split(address, host, &port, err);
+    rmq_status st = rq_address_split(address, host, &port, err);
     if (st != RMQ_OK) {
         rq_free(address);
         return st;
     }
-    servers->servers[servers->count++].address = address;
+    set->servers[set->count++].address = address;
     return RMQ_OK;
 }
 
-static rmq_status parse_list(struct rq_namesrv *servers, rmq_error **err)
+/* One reference is the caller's. */
+static rmq_status parse_list(const char *list, struct server_set **out, rmq_error **err)
 {
-    const char *p = servers->list;
-    while (*p) {
-        p += strspn(p, " \t;,");
-        size_t n = strcspn(p, " \t;,");
-        if (n == 0) {
-            break;
-        }
-        rmq_status st = add_server(servers, p, n, err);
-        if (st != RMQ_OK) {
-            return st;
-        }
+    struct server_set *set = rq_calloc(1, sizeof *set);
+    rmq_status st = set ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "name server list");
+    for (const char *p = list; st == RMQ_OK && *p;) {
+        p += strspn(p, " \t\r\n;,");
+        size_t n = strcspn(p, " \t\r\n;,");
+        st = n > 0 ? add_server(set, p, n, err) : st;
         p += n;
     }
-    if (servers->count == 0) {
-        return rq_error_set(err, RMQ_ERR_NO_NAMESRV, "no name server in \"%s\"", servers->list);
+    if (st == RMQ_OK && set->count == 0) {
+        st = rq_error_set(err, RMQ_ERR_NO_NAMESRV, "no name server in \"%s\"", list);
     }
+    if (set) {
+        set->refs = 1;
+    }
+    if (st != RMQ_OK) {
+        release_set(set);
+        return st;
+    }
+    *out = set;
     return RMQ_OK;
 }
 
-rmq_status rq_namesrv_create(struct rq_loop *loop, struct rq_peers *peers, const char *list,
-                             struct rq_namesrv **out, rmq_error **err)
+bool rq_namesrv_is_url(const char *list)
+{
+    return strncmp(list, "http://", 7) == 0 && strchr(list + 7, '/') != NULL;
+}
+
+rmq_status rq_namesrv_look_up(const char *url, struct rq_buf *list, rmq_error **err)
+{
+    rmq_error *why = NULL;
+    rmq_status st = rq_http_get(url, ADDRESS_TIMEOUT_MS, list, &why);
+    if (st != RMQ_OK) {
+        st = rq_error_set(err, st == RMQ_ERR_INVALID ? st : RMQ_ERR_NO_NAMESRV, "address server %s",
+                          rmq_error_message(why));
+    }
+    rmq_error_destroy(why);
+    if (st == RMQ_OK) { /* the first line counts */
+        list->len = strcspn(rq_buf_cstr(list), "\r\n");
+    }
+    return st;
+}
+
+/* ---- the address server: loop ---- */
+
+static bool same_servers(const struct server_set *a, const struct server_set *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        same = strcmp(a->servers[i].address, b->servers[i].address) == 0;
+    }
+    return same;
+}
+
+static void take_list(struct rq_namesrv *servers, const char *list, rmq_error **err)
+{
+    struct server_set *set = NULL;
+    if (parse_list(list, &set, err) != RMQ_OK) {
+        return;
+    }
+    if (same_servers(set, servers->set)) {
+        release_set(set);
+        return;
+    }
+    RQ_LOG(INFO, "name servers have changed", "address server=%s list=%s", servers->list, list);
+    release_set(servers->set);
+    servers->set = set;
+}
+
+static void fetched(void *user, const char *body, const rmq_error *err)
+{
+    struct rq_namesrv *servers = user;
+    rmq_error *bad = NULL;
+    servers->fetch = NULL;
+    if (!err) {
+        char *line = rq_strndup(body, strcspn(body, "\r\n"));
+        if (line) {
+            take_list(servers, line, &bad);
+        }
+        rq_free(line);
+        err = bad;
+    }
+    if (err && !servers->silent) {
+        RQ_LOG(WARN, "address server fails, the known name servers stay", "%s",
+               rmq_error_message(err));
+    }
+    servers->silent = err != NULL;
+    rmq_error_destroy(bad);
+    rq_timer_start(servers->loop, &servers->timer, servers->interval_ms);
+}
+
+static void fetch(struct rq_timer *timer)
+{
+    struct rq_namesrv *servers = RQ_CONTAINER_OF(timer, struct rq_namesrv, timer);
+    servers->fetch =
+        rq_http_fetch_start(servers->loop, servers->list, ADDRESS_TIMEOUT_MS, fetched, servers);
+    if (!servers->fetch) {
+        rq_timer_start(servers->loop, timer, servers->interval_ms);
+    }
+}
+
+void rq_namesrv_start(struct rq_namesrv *servers, int64_t interval_ms)
+{
+    if (rq_namesrv_is_url(servers->list)) {
+        servers->interval_ms = interval_ms;
+        rq_timer_start(servers->loop, &servers->timer, interval_ms);
+    }
+}
+
+void rq_namesrv_stop(struct rq_namesrv *servers)
+{
+    rq_timer_stop(&servers->timer);
+    if (servers->fetch) {
+        rq_http_fetch_cancel(servers->fetch);
+        servers->fetch = NULL;
+    }
+}
+
+/* ---- life ---- */
+
+rmq_status rq_namesrv_create(struct rq_loop *loop, struct rq_peers *peers, const char *given,
+                             const char *list, struct rq_namesrv **out, rmq_error **err)
 {
     struct rq_namesrv *servers = rq_calloc(1, sizeof *servers);
     if (!servers) {
@@ -120,16 +239,12 @@ rmq_status rq_namesrv_create(struct rq_loop *loop, struct rq_peers *peers, const
     }
     servers->loop = loop;
     servers->peers = peers;
-    servers->list = rq_strdup(list);
-    servers->servers = rq_calloc(SERVERS_MAX, sizeof *servers->servers);
-    rmq_status st = RMQ_OK;
-    if (!servers->list || !servers->servers) {
-        st = rq_error_set(err, RMQ_ERR_NOMEM, "name server list");
-    } else {
-        st = parse_list(servers, err);
-    }
+    rq_timer_init(&servers->timer, fetch);
+    servers->list = rq_strdup(given);
+    rmq_status st = servers->list ? parse_list(list, &servers->set, err)
+                                  : rq_error_set(err, RMQ_ERR_NOMEM, "name server list");
     if (st != RMQ_OK) {
-        free_servers(servers);
+        rq_namesrv_destroy(servers);
         return st;
     }
     *out = servers;
@@ -139,7 +254,9 @@ rmq_status rq_namesrv_create(struct rq_loop *loop, struct rq_peers *peers, const
 void rq_namesrv_destroy(struct rq_namesrv *servers)
 {
     if (servers) {
-        free_servers(servers);
+        release_set(servers->set);
+        rq_free(servers->list);
+        rq_free(servers);
     }
 }
 
@@ -148,10 +265,7 @@ const char *rq_namesrv_list(const struct rq_namesrv *servers)
     return servers->list;
 }
 
-size_t rq_namesrv_count(const struct rq_namesrv *servers)
-{
-    return servers->count;
-}
+/* ---- queries ---- */
 
 static void drop_query(struct query *query)
 {
@@ -162,6 +276,8 @@ static void drop_query(struct query *query)
     rq_buf_free(&query->frame);
     rq_buf_free(&query->reasons);
     rmq_error_destroy(query->error);
+    release_set(query->set);
+    rq_free(query->attempts);
     rq_free(query);
 }
 
@@ -205,7 +321,7 @@ static void give_up_on(struct query *query)
     if (!query->done) {
         return;
     }
-    if (query->asked < query->servers->count) {
+    if (query->asked < query->set->count) {
         ask_next(query);
     } else if (query->pending == 0) {
         fail_query(query);
@@ -231,14 +347,14 @@ static void answer_came(struct rq_call *call, rmq_status status, struct rq_in *a
     struct attempt *attempt = call->user;
     struct query *query = attempt->query;
     struct rq_namesrv *servers = query->servers;
-    struct server *server = &servers->servers[attempt->server];
+    struct server *server = &query->set->servers[attempt->server];
     query->pending--;
     if (!query->done) {
         drop_query(query);
         return;
     }
     if (status == RMQ_OK && !is_refusal(answer->header->code)) {
-        servers->good = attempt->server;
+        query->set->good = attempt->server;
         if (servers->down) {
             servers->down = false;
             RQ_LOG(WARN, "name server answers again", "address=%s", server->address);
@@ -275,7 +391,7 @@ static struct rq_out *copy_frame(const struct query *query)
 static rmq_status start_attempt(struct query *query, struct attempt *attempt)
 {
     struct rq_namesrv *servers = query->servers;
-    struct server *server = &servers->servers[attempt->server];
+    struct server *server = &query->set->servers[attempt->server];
     if (!server->peer) {
         rmq_status st = rq_peer_get(servers->peers, server->address, &server->peer, NULL);
         if (st != RMQ_OK) {
@@ -288,7 +404,7 @@ static rmq_status start_attempt(struct query *query, struct attempt *attempt)
         return RMQ_ERR_NOMEM;
     }
     attempt->call = (struct rq_call){.done = answer_came, .user = attempt};
-    enum rq_call_mode mode = servers->count > 1 ? RQ_FAIL_FAST : RQ_WAIT;
+    enum rq_call_mode mode = query->set->count > 1 ? RQ_FAIL_FAST : RQ_WAIT;
     return rq_peer_call(server->peer, &attempt->call, out, query->deadline_ms, mode);
 }
 
@@ -296,10 +412,10 @@ static rmq_status start_attempt(struct query *query, struct attempt *attempt)
 static void ask_next(struct query *query)
 {
     struct rq_namesrv *servers = query->servers;
-    while (query->asked < servers->count) {
+    while (query->asked < query->set->count) {
         struct attempt *attempt = &query->attempts[query->asked];
         attempt->query = query;
-        attempt->server = (servers->good + query->asked) % servers->count;
+        attempt->server = (query->set->good + query->asked) % query->set->count;
         query->asked++;
         query->pending++;
         rmq_status st = start_attempt(query, attempt);
@@ -308,7 +424,7 @@ static void ask_next(struct query *query)
             return;
         }
         query->pending--;
-        note_reason(query, servers->servers[attempt->server].address, rmq_status_text(st));
+        note_reason(query, query->set->servers[attempt->server].address, rmq_status_text(st));
     }
     if (query->pending == 0 && query->done) {
         fail_query(query);
@@ -318,7 +434,7 @@ static void ask_next(struct query *query)
 static void hedge(struct rq_timer *timer)
 {
     struct query *query = RQ_CONTAINER_OF(timer, struct query, hedge);
-    if (query->done && query->asked < query->servers->count) {
+    if (query->done && query->asked < query->set->count) {
         ask_next(query);
         drop_query(query);
     }
@@ -327,6 +443,16 @@ static void hedge(struct rq_timer *timer)
 static void begin(struct rq_task *task)
 {
     struct query *query = RQ_CONTAINER_OF(task, struct query, task);
+    struct server_set *set = query->servers->set;
+    query->attempts = rq_calloc(set->count, sizeof *query->attempts);
+    if (!query->attempts) {
+        rq_error_set(&query->error, RMQ_ERR_NOMEM, "query to a name server");
+        fail_query(query);
+        drop_query(query);
+        return;
+    }
+    set->refs++;
+    query->set = set;
     ask_next(query);
     drop_query(query);
 }
@@ -334,7 +460,7 @@ static void begin(struct rq_task *task)
 rmq_status rq_namesrv_ask(struct rq_namesrv *servers, const struct rq_frame_spec *spec,
                           int64_t timeout_ms, rq_namesrv_done *done, void *user)
 {
-    struct query *query = rq_calloc(1, sizeof *query + servers->count * sizeof query->attempts[0]);
+    struct query *query = rq_calloc(1, sizeof *query);
     if (!query) {
         return RMQ_ERR_NOMEM;
     }

@@ -22,7 +22,8 @@
 
 #define NAMESRV_HELP                                                                               \
     "Name servers as \"host:port;host:port\"; IPv6 as \"[::1]:9876\". Without it $NAMESRV_ADDR. "  \
-    "Addresses of the form http://host:port are not supported."
+    "http://host:port/path is an address server: its first line is the list, "                     \
+    "asked for at the start and every fourth pollNameServerInterval."
 #define INSTANCE_HELP                                                                              \
     "Name of the client instance. DEFAULT becomes <pid>#<nanoseconds>, so that every handle has "  \
     "an "                                                                                          \
