@@ -58,8 +58,14 @@ static void shutdown_waits_for_ten_thousand_sends(void)
     struct tl_cluster cluster;
     static struct tally tally;
     rmq_error *err = NULL;
+    rmq_producer_options options;
+    rmq_producer *producer = NULL;
     tl_cluster_start(&cluster, 4);
-    rmq_producer *producer = tl_producer(&cluster);
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "many";
+    options.namesrv_addr = cluster.namesrv;
+    options.send_msg_timeout_ms = 20000; /* none may be late on a busy machine: they are counted */
+    TL_OK(rmq_producer_create(&options, &producer, &err));
     rmq_message *message = message_to(cluster.topic);
     for (int i = 0; i < MANY; i++) {
         TL_OK(rmq_producer_send_async(producer, message, count, &tally, &err));

@@ -140,8 +140,8 @@ int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         TL_CASE(shows_and_verifies_the_store_of_a_broker),
-        TL_CASE(exit_codes_tell_what_is_wrong),
-        TL_CASE(a_rebuilt_store_goes_on),
+        {"exit_codes_tell_what_is_wrong", exit_codes_tell_what_is_wrong, 240},
+        {"a_rebuilt_store_goes_on", a_rebuilt_store_goes_on, 240},
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
