@@ -15,8 +15,8 @@
 
 struct bench_consume {
     const char *namesrv, *topic, *group, *output, *serialize;
-    int64_t count, threads, warmup, batch, timeout_s;
-    bool json;
+    int64_t count, threads, warmup, batch, timeout_s, pause_ms, cache_mib;
+    bool json, orderly;
     rmq_consumer *consumer;
     atomic_llong got;   /* atomic: relaxed, messages since start */
     atomic_llong bytes; /* atomic: relaxed, of their bodies */
@@ -40,7 +40,11 @@ static rmq_consume_result take(const rmq_message_view *const *messages, size_t c
 {
     struct bench_consume *b = user;
     size_t bytes = 0;
+    struct timespec pause = {.tv_sec = b->pause_ms / 1000, .tv_nsec = b->pause_ms % 1000 * 1000000};
     (void)context;
+    if (b->pause_ms > 0) {
+        nanosleep(&pause, NULL);
+    }
     for (size_t i = 0; i < count; i++) {
         size_t size = 0;
         rmq_message_view_body(messages[i], &size);
@@ -68,6 +72,10 @@ static int start(struct bench_consume *b)
     options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
     options.consume_thread_nums = (int32_t)b->threads;
     options.consume_message_batch_max_size = (int32_t)b->batch;
+    options.consume_orderly = b->orderly;
+    if (b->cache_mib > 0) {
+        options.max_cache_bytes = b->cache_mib << 20;
+    }
     options.listener = take;
     options.listener_user = b;
     if (b->serialize != NULL) {
@@ -137,6 +145,9 @@ int tool_bench_consume(int argc, char **argv)
         {'c', "count", TOOL_NUMBER, &b.count, "N", "messages that are measured; default 100000", 1, INT64_MAX / 2},
         {0, "threads", TOOL_NUMBER, &b.threads, "N", "workers that run the listener; default 16", 1, 1000},
         {0, "batch", TOOL_NUMBER, &b.batch, "N", "most messages of one call of the listener; default 1", 1, 1024},
+        {0, "pause", TOOL_NUMBER, &b.pause_ms, "MS", "what the listener takes for each call; default 0", 0, 60000},
+        {0, "cache", TOOL_NUMBER, &b.cache_mib, "MIB", "most that is cached; default 256", 1, 65536},
+        {0, "orderly", TOOL_FLAG, &b.orderly, NULL, "one message of a queue after the other", 0, 0},
         {0, "warmup", TOOL_NUMBER, &b.warmup, "N", "messages before; default a fifth of count, at most 20000", 0,
          INT64_MAX / 2},
         {0, "timeout", TOOL_NUMBER, &b.timeout_s, "SECONDS", "most time to wait; default 120", 1, 1000000},
