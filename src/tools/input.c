@@ -149,6 +149,10 @@ static rmq_status fill_from_json(rmq_message *message, const cJSON *object)
     if (st == RMQ_OK) {
         st = set_json_keys(message, cJSON_GetObjectItemCaseSensitive(object, "keys"));
     }
+    const char *group = json_text(object, "messageGroup");
+    if (st == RMQ_OK && group != NULL) {
+        st = rmq_message_set_message_group(message, group);
+    }
     cJSON_ArrayForEach(property, cJSON_GetObjectItemCaseSensitive(object, "properties"))
     {
         if (st == RMQ_OK) {

@@ -21,7 +21,7 @@
 struct produce {
     const char *namesrv, *topic, *group, *mode, *compress, *file, *body, *output, *serialize, *sharding_key;
     struct tool_input input;
-    struct tool_list properties;
+    struct tool_list properties, settings;
     int64_t count, rate, batch, timeout_ms;
     bool lines, json_lines, json, quiet;
     rmq_producer *producer;
@@ -287,6 +287,17 @@ static rmq_status set_compression(rmq_config *config, const char *way, rmq_error
     return rmq_config_set(config, "compressType", name, err);
 }
 
+/* "NAME=VALUE"; a value may hold any character. */
+static rmq_status set_option(rmq_config *config, const char *setting, rmq_error **err)
+{
+    char name[64] = "";
+    const char *equals = strchr(setting, '=');
+    if (equals != NULL && (size_t)(equals - setting) < sizeof name) {
+        memcpy(name, setting, (size_t)(equals - setting));
+    }
+    return rmq_config_set(config, name, equals != NULL ? equals + 1 : "", err);
+}
+
 static int start_producer(struct produce *p)
 {
     rmq_config *config = NULL;
@@ -303,6 +314,9 @@ static int start_producer(struct produce *p)
     }
     if (st == RMQ_OK && p->serialize != NULL) {
         st = rmq_config_set(config, "serializeType", p->serialize, &err);
+    }
+    for (size_t i = 0; st == RMQ_OK && i < p->settings.count; i++) {
+        st = set_option(config, p->settings.items[i], &err);
     }
     if (st == RMQ_OK) {
         st = rmq_producer_create_from_config(config, &p->producer, &err);
@@ -333,7 +347,7 @@ int tool_produce(int argc, char **argv)
         {'f', "file", TOOL_TEXT, &p.file, "FILE", "the body is a file; - is standard input", 0, 0},
         {0, "lines", TOOL_FLAG, &p.lines, NULL, "each line of standard input is a body", 0, 0},
         {0, "json-lines", TOOL_FLAG, &p.json_lines, NULL,
-         "each line is {\"body\" or \"bodyBase64\", \"tag\", \"keys\", \"properties\", \"delayLevel\"}", 0, 0},
+         "each line is {\"body\" or \"bodyBase64\", \"tag\", \"keys\", \"properties\", \"delayLevel\", \"messageGroup\"}", 0, 0},
         {0, "tag", TOOL_TEXT, &p.input.tag, "TAG", "tag of the messages", 0, 0},
         {'k', "key", TOOL_TEXT, &p.input.key, "KEY", "key of the messages; several with blanks between", 0, 0},
         {'p', "property", TOOL_LIST, &p.properties, "NAME=VALUE", "user property; may be repeated", 0, 0},
@@ -347,6 +361,7 @@ int tool_produce(int argc, char **argv)
         {0, "delay-level", TOOL_NUMBER, &p.input.delay_level, "L", "1 (1 s) to 18 (2 h)", 0, 18},
         {0, "serialize", TOOL_TEXT, &p.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0, 0},
         {0, "timeout", TOOL_NUMBER, &p.timeout_ms, "MS", "deadline of one send; default 3000", 1, 600000},
+        {0, "set", TOOL_LIST, &p.settings, "NAME=VALUE", "any option of `rmq options producer`; may be repeated", 0, 0},
         {'q', "quiet", TOOL_FLAG, &p.quiet, NULL, "no line for a message that went well", 0, 0},
         TOOL_OPTION_OUTPUT(&p.output),
     };
