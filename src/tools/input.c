@@ -97,6 +97,12 @@ static rmq_message *start_message(const struct tool_input *input)
     if (st == RMQ_OK && input->delay_level > 0) {
         st = rmq_message_set_delay_level(message, (int)input->delay_level);
     }
+    if (st == RMQ_OK && input->delay_ms > 0) {
+        st = rmq_message_set_delay_time_ms(message, input->delay_ms);
+    }
+    if (st == RMQ_OK && input->deliver_at_ms > 0) {
+        st = rmq_message_set_deliver_time_ms(message, input->deliver_at_ms);
+    }
     if (st != RMQ_OK) {
         tool_fail("message", st, NULL);
         rmq_message_destroy(message);

@@ -23,6 +23,8 @@ struct tool_input {
     const char *key;
     const struct tool_list *properties; /* "name=value" */
     int64_t delay_level;
+    int64_t delay_ms;      /* 0 = none */
+    int64_t deliver_at_ms; /* since 1970; 0 = none */
     const void *body; /* TOOL_INPUT_BODY */
     size_t body_size;
     int64_t left; /* messages still to give; -1 = as many as there are lines */

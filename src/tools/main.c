@@ -13,6 +13,7 @@
 static const struct tool_command commands[] = {
     {"demo", "shows a message going through, with everything in this process", tool_demo},
     {"produce", "sends messages", tool_produce},
+    {"request", "sends requests and prints the replies", tool_request},
     {"consume", "receives messages", tool_consume},
     {"topic", "creates, lists and describes topics", tool_topic},
     {"cluster", "lists brokers", tool_cluster},

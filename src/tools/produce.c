@@ -53,6 +53,9 @@ static void print_result(const struct produce *p, const rmq_send_result *result,
         tool_json_number(&line, "queueId", rmq_send_result_queue_id(result));
         tool_json_number(&line, "queueOffset", offset);
         tool_json_text(&line, "status", rmq_send_result_status_name(result));
+        if (*rmq_send_result_recall_handle(result)) {
+            tool_json_text(&line, "recallHandle", rmq_send_result_recall_handle(result));
+        }
         tool_json_close(&line);
     } else {
         tool_text_format(&line, "%s  %s  queue %d of %s, offset %lld",
@@ -359,6 +362,9 @@ int tool_produce(int argc, char **argv)
         {0, "compress", TOOL_TEXT, &p.compress, "WAY",
          "zlib (default), lz4, zstd or none, for bodies of 4096 bytes and more", 0, 0},
         {0, "delay-level", TOOL_NUMBER, &p.input.delay_level, "L", "1 (1 s) to 18 (2 h)", 0, 18},
+        {0, "delay-ms", TOOL_NUMBER, &p.input.delay_ms, "MS", "deliver after so many ms (brokers of 5.x)", 0, INT64_MAX},
+        {0, "deliver-at", TOOL_NUMBER, &p.input.deliver_at_ms, "MS", "deliver at this time, in ms since 1970 (brokers of 5.x)", 0,
+         INT64_MAX},
         {0, "serialize", TOOL_TEXT, &p.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0, 0},
         {0, "timeout", TOOL_NUMBER, &p.timeout_ms, "MS", "deadline of one send; default 3000", 1, 600000},
         {0, "set", TOOL_LIST, &p.settings, "NAME=VALUE", "any option of `rmq options producer`; may be repeated", 0, 0},

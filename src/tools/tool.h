@@ -30,6 +30,7 @@ struct tool_command {
 };
 
 int tool_produce(int argc, char **argv);
+int tool_request(int argc, char **argv);
 int tool_consume(int argc, char **argv);
 int tool_topic(int argc, char **argv);
 int tool_cluster(int argc, char **argv);

@@ -19,7 +19,7 @@ for file in "$HERE"/cases/*.sh; do
 done
 
 # The cases that mostly wait run beside the others; those that measure times come last, alone.
-waiting="three_consumers mixed_group killed_member outage_sigterm outage_sigkill c_transactions_on_real_533"
+waiting="three_consumers mixed_group killed_member outage_sigterm outage_sigkill c_transactions_on_real_533 c_requests_on_real_533 c_timed_on_real_533"
 quiet="starts_on_real_533 starts_on_ours idle_latency_on_real_533 idle_latency_on_ours"
 CASE_SECONDS=${CASE_SECONDS:-400}
 all=$(sed -n 's/^case_\([a-z0-9_]*\)() .*/\1/p' "$HERE"/cases/*.sh)

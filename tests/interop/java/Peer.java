@@ -67,6 +67,14 @@ final class Peer {
                 return Sending.start(args);
             case "stopProducer":
                 return Sending.stop(args);
+            case "timed":
+                return Timed.run(args);
+            case "ask":
+                return Requests.ask(args);
+            case "startReplier":
+                return Requests.startServer(args);
+            case "stopReplier":
+                return Requests.stopServer(args);
             case "transactions":
                 return Transactions.run(args);
             case "consume":
