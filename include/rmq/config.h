@@ -16,7 +16,8 @@ typedef enum rmq_config_kind {
     RMQ_CONFIG_PRODUCER = 1,
     RMQ_CONFIG_CONSUMER = 2,
     RMQ_CONFIG_PULL_CONSUMER = 3,
-    RMQ_CONFIG_LITE_PULL_CONSUMER = 4
+    RMQ_CONFIG_LITE_PULL_CONSUMER = 4,
+    RMQ_CONFIG_POP_CONSUMER = 5
 } rmq_config_kind;
 
 typedef struct rmq_config rmq_config;

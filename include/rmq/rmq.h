@@ -14,6 +14,7 @@
 #include <rmq/lite_pull_consumer.h>
 #include <rmq/log.h>
 #include <rmq/message.h>
+#include <rmq/pop_consumer.h>
 #include <rmq/producer.h>
 #include <rmq/pull_consumer.h>
 #include <rmq/queue.h>

@@ -22,6 +22,7 @@ struct rmq_config {
         rmq_consumer_options consumer;
         rmq_pull_consumer_options pull;
         rmq_lite_pull_consumer_options lite;
+        rmq_pop_consumer_options pop;
     } options;
     struct rq_buf text; /* of the last rmq_config_get */
 };
@@ -37,6 +38,8 @@ static const struct rq_table *table_of(rmq_config_kind kind)
         return &rq_pull_consumer_table;
     case RMQ_CONFIG_LITE_PULL_CONSUMER:
         return &rq_lite_pull_consumer_table;
+    case RMQ_CONFIG_POP_CONSUMER:
+        return &rq_pop_consumer_table;
     default:
         return NULL;
     }
@@ -176,6 +179,11 @@ const rmq_consumer_options *rq_config_consumer(const rmq_config *config)
 const rmq_pull_consumer_options *rq_config_pull_consumer(const rmq_config *config)
 {
     return config && config->kind == RMQ_CONFIG_PULL_CONSUMER ? &config->options.pull : NULL;
+}
+
+const rmq_pop_consumer_options *rq_config_pop_consumer(const rmq_config *config)
+{
+    return config && config->kind == RMQ_CONFIG_POP_CONSUMER ? &config->options.pop : NULL;
 }
 
 const rmq_lite_pull_consumer_options *rq_config_lite_pull_consumer(const rmq_config *config)

@@ -11,6 +11,7 @@
 #include <rmq/config.h>
 #include <rmq/consumer.h>
 #include <rmq/lite_pull_consumer.h>
+#include <rmq/pop_consumer.h>
 #include <rmq/producer.h>
 #include <rmq/pull_consumer.h>
 
@@ -19,6 +20,7 @@
 extern const struct rq_table rq_producer_table;
 extern const struct rq_table rq_consumer_table;
 extern const struct rq_table rq_pull_consumer_table;      /* options_pull.c */
+extern const struct rq_table rq_pop_consumer_table;       /* options_pull.c */
 extern const struct rq_table rq_lite_pull_consumer_table; /* options_pull.c */
 
 /* Choices that are strings in the options structs. */
@@ -47,6 +49,8 @@ rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consum
 
 rmq_status rq_pull_consumer_options_load(const rmq_pull_consumer_options *from,
                                          rmq_pull_consumer_options *to, rmq_error **err);
+rmq_status rq_pop_consumer_options_load(const rmq_pop_consumer_options *from,
+                                        rmq_pop_consumer_options *to, rmq_error **err);
 rmq_status rq_lite_pull_consumer_options_load(const rmq_lite_pull_consumer_options *from,
                                               rmq_lite_pull_consumer_options *to, rmq_error **err);
 
@@ -54,6 +58,7 @@ rmq_status rq_lite_pull_consumer_options_load(const rmq_lite_pull_consumer_optio
 const rmq_producer_options *rq_config_producer(const rmq_config *config);
 const rmq_consumer_options *rq_config_consumer(const rmq_config *config);
 const rmq_pull_consumer_options *rq_config_pull_consumer(const rmq_config *config);
+const rmq_pop_consumer_options *rq_config_pop_consumer(const rmq_config *config);
 const rmq_lite_pull_consumer_options *rq_config_lite_pull_consumer(const rmq_config *config);
 
 #endif

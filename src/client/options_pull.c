@@ -13,6 +13,7 @@
 #include "wire/names.h"
 
 #define PULL(field) offsetof(rmq_pull_consumer_options, field)
+#define POP(field)  offsetof(rmq_pop_consumer_options, field)
 #define LITE(field) offsetof(rmq_lite_pull_consumer_options, field)
 
 /* What every client has. */
@@ -90,6 +91,35 @@ static const struct rq_option lite_options[] = {
     LAST_ROWS(LITE),
 };
 
+static const struct rq_option pop_options[] = {
+    {"consumerGroup", RQ_OPT_STRING, POP(consumer_group), NULL, 0, 0,
+     "1 to 255 of A-Z a-z 0-9 % | _ -", "Group of the consumer. Required."},
+    {"namesrvAddr", RQ_OPT_STRING, POP(namesrv_addr), NULL, 0, 0, "host:port;host:port",
+     NAMESRV_HELP},
+    {"instanceName", RQ_OPT_STRING, POP(instance_name), "DEFAULT", 0, 0, NULL, INSTANCE_HELP},
+    {"clientIP", RQ_OPT_STRING, POP(client_ip), NULL, 0, 0, NULL, CLIENT_IP_HELP},
+    {"unitName", RQ_OPT_STRING, POP(unit_name), NULL, 0, 0, NULL,
+     "Appended to the client id as @<unitName>."},
+    {"consumeFromWhere", RQ_OPT_ENUM, POP(consume_from_where), "CONSUME_FROM_LAST_OFFSET", 0, 0,
+     "CONSUME_FROM_LAST_OFFSET|CONSUME_FROM_FIRST_OFFSET",
+     "Where a group begins that has no offset for a queue yet."},
+    NUMBER64("popInvisibleTime", POP(pop_invisible_time_ms), "60000", 1000, 300000,
+             "ms for which a popped message is nobody else's."),
+    BOOLEAN("consumeOrderly", POP(consume_orderly), "false",
+            "Whether nothing of a queue is popped before all that was popped of it is "
+            "acknowledged."),
+    NUMBER64("pollNameServerInterval", POP(poll_name_server_interval_ms), "30000", 100, 86400000,
+             POLL_HELP),
+    LAST_ROWS(POP),
+};
+
+const struct rq_table rq_pop_consumer_table = {
+    .object = "pop consumer",
+    .options = pop_options,
+    .count = sizeof pop_options / sizeof pop_options[0],
+    .struct_size = sizeof(rmq_pop_consumer_options),
+};
+
 const struct rq_table rq_pull_consumer_table = {
     .object = "pull consumer",
     .options = pull_options,
@@ -122,6 +152,17 @@ void rmq_lite_pull_consumer_options_init(rmq_lite_pull_consumer_options *options
     }
     rmq_lite_pull_consumer_options all = {.struct_size = size};
     rq_table_defaults(&rq_lite_pull_consumer_table, &all);
+    memset(options, 0, size);
+    rq_option_copy_prefix(options, &all, size, sizeof all);
+}
+
+void rmq_pop_consumer_options_init(rmq_pop_consumer_options *options, size_t size)
+{
+    if (!options || size < sizeof options->struct_size) {
+        return;
+    }
+    rmq_pop_consumer_options all = {.struct_size = size};
+    rq_table_defaults(&rq_pop_consumer_table, &all);
     memset(options, 0, size);
     rq_option_copy_prefix(options, &all, size, sizeof all);
 }
@@ -159,6 +200,23 @@ rmq_status rq_pull_consumer_options_load(const rmq_pull_consumer_options *from,
     rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
     if (st == RMQ_OK && rq_table_copy(table, to, &all) != RMQ_OK) {
         st = rq_error_set(err, RMQ_ERR_NOMEM, "pull consumer options");
+    }
+    return st;
+}
+
+rmq_status rq_pop_consumer_options_load(const rmq_pop_consumer_options *from,
+                                        rmq_pop_consumer_options *to, rmq_error **err)
+{
+    const struct rq_table *table = &rq_pop_consumer_table;
+    rmq_pop_consumer_options all;
+    rmq_pop_consumer_options_init(&all, sizeof all);
+    if (!from || from->struct_size < sizeof from->struct_size) {
+        return not_initialised(table, err);
+    }
+    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
+    rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
+    if (st == RMQ_OK && rq_table_copy(table, to, &all) != RMQ_OK) {
+        st = rq_error_set(err, RMQ_ERR_NOMEM, "pop consumer options");
     }
     return st;
 }

@@ -98,7 +98,7 @@ int tool_options(int argc, char **argv)
     const struct tool_option options[] = {
         {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
-        "options producer|consumer|pull-consumer|lite-pull-consumer|broker|metrics [-o json]",
+        "options producer|consumer|pull-consumer|lite-pull-consumer|pop-consumer|broker|metrics [-o json]",
         "Lists the options of a producer, a kind of consumer or a broker: name, default, type, range, meaning; or what a broker\n"
         "tells on /metrics: name, labels, type, meaning.",
         "    rmq options broker\n", NULL, options, 1, &what};
@@ -114,7 +114,7 @@ int tool_options(int argc, char **argv)
         form = json ? FORM_JSON : FORM_TEXT;
     }
     if (what == NULL) {
-        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, broker or metrics");
+        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, pop-consumer, broker or metrics");
     }
     if (strcmp(what, "producer") == 0) {
         print_client(RMQ_CONFIG_PRODUCER, form);
@@ -124,12 +124,14 @@ int tool_options(int argc, char **argv)
         print_client(RMQ_CONFIG_PULL_CONSUMER, form);
     } else if (strcmp(what, "lite-pull-consumer") == 0) {
         print_client(RMQ_CONFIG_LITE_PULL_CONSUMER, form);
+    } else if (strcmp(what, "pop-consumer") == 0) {
+        print_client(RMQ_CONFIG_POP_CONSUMER, form);
     } else if (strcmp(what, "broker") == 0) {
         print_broker(form);
     } else if (strcmp(what, "metrics") == 0) {
         print_metrics(form);
     } else {
-        return tool_wrong("'%s' is not producer, consumer, pull-consumer, lite-pull-consumer or broker", what);
+        return tool_wrong("'%s' is not producer, consumer, pull-consumer, lite-pull-consumer, pop-consumer or broker", what);
     }
     return TOOL_DONE;
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The inside of a pop consumer, shared by pop_consumer.c (life, pop) and pop_consumer_ack.c. */
+#ifndef RQ_CLIENT_POP_CONSUMER_PRIV_H
+#define RQ_CLIENT_POP_CONSUMER_PRIV_H
+
+#include <stdatomic.h>
+
+#include <rmq/pop_consumer.h>
+
+#include "base/list.h"
+#include "client/callbacks.h"
+#include "client/instance.h"
+
+struct rmq_pop_consumer {
+    /* immutable after create */
+    rmq_pop_consumer_options options; /* own copy */
+    struct rq_instance *instance;
+    struct rq_callbacks callbacks;
+
+    atomic_uint turn; /* atomic: relaxed: which broker is asked first */
+
+    struct rq_list pops; /* loop: under way */
+};
+
+/* Counts a call; rq_callbacks_leave ends it. */
+rmq_status rq_pop_consumer_enter(struct rmq_pop_consumer *consumer, const char *topic,
+                                 const void *needed, rmq_error **err);
+
+/* Blocking. */
+rmq_status rq_pop_consumer_ack_one(struct rmq_pop_consumer *consumer, const char *topic,
+                                   const char *handle, int64_t timeout_ms, rmq_error **err);
+
+#endif
