@@ -29,10 +29,12 @@ static const char *const changeable[] = {
     "registerNameServerPeriod",
     "rejectTransactionMessage",
     "shortPollingTimeMills",
+    "slaveReadEnable",
     "startAcceptSendRequestTimeStamp",
     "transactionCheckInterval",
     "transactionCheckMax",
     "transactionTimeOut",
+    "waitTimeMillsInSendQueue",
 };
 
 /* A change on its way: from the asker's loop to the background loop, and its answer back. */

@@ -204,6 +204,22 @@ static struct rq_consumer_group *make_group(struct rq_clients *clients, const ch
     return group;
 }
 
+/* Members of a group that consume in different ways steal each other's messages: said once for a group. */
+static void compare_model(struct rq_consumer_group *group, const struct rq_client_info *client,
+                          const struct rq_consumer_data *data, bool is_new)
+{
+    bool alone = group->members.count < 2 && is_new;
+    if (alone || group->told_of_difference ||
+        (group->type == data->type && group->model == data->model && group->from == data->from)) {
+        return;
+    }
+    group->told_of_difference = true;
+    RQ_LOG(WARN, "a member of a group consumes otherwise than the others",
+           "group=%s client=%s remote=%s consumeType=%d/%d messageModel=%d/%d consumeFromWhere=%d/%d",
+           data->group, client->client_id, rq_conn_remote(client->conn), (int)data->type,
+           (int)group->type, (int)data->model, (int)group->model, (int)data->from, (int)group->from);
+}
+
 rmq_status rq_clients_put_consumer(struct rq_clients *clients, const struct rq_client_info *client,
                                    struct rq_consumer_data *data, bool without_sub, bool *changed)
 {
@@ -213,6 +229,7 @@ rmq_status rq_clients_put_consumer(struct rq_clients *clients, const struct rq_c
     struct rq_consumer_group *group = make_group(clients, data->group);
     rmq_status st = group ? put_member(&group->members, client, changed) : RMQ_ERR_NOMEM;
     if (!st) {
+        compare_model(group, client, data, *changed);
         group->type = data->type;
         group->model = data->model;
         group->from = data->from;

@@ -28,6 +28,7 @@ struct rq_consumer_group {
     enum rq_consume_type type;
     enum rq_message_model model;
     enum rq_consume_from from;
+    bool told_of_difference; /* its members do not agree, and the log has it */
 };
 
 #endif

@@ -32,6 +32,8 @@ struct rq_pull {
     int32_t max_msgs;
     int32_t topic_sys_flag;
     int32_t group_sys_flag;
+    int64_t broker_id;      /* to suggest: when the reader keeps up, and when it does not */
+    int64_t slow_broker_id;
     int64_t offset;
     struct rq_shared_subscription *sub; /* NULL = every message */
 };

@@ -65,6 +65,8 @@ struct rq_broker_options {
     bool long_polling_enable;
     int64_t short_polling_time_mills;
     bool enable_property_filter;
+    bool slave_read_enable;
+    int64_t wait_time_mills_in_send_queue; /* 0 = no limit */
     bool fault_injection_enable;
     int32_t metrics_port; /* -1 = no metrics */
     const char *metrics_address;

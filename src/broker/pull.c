@@ -63,6 +63,8 @@ static void send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int3
     struct rq_hdr_pull_response fields = {.next_begin_offset = result->next_begin_offset,
                                           .min_offset = result->min_offset,
                                           .max_offset = result->max_offset};
+    fields.suggest_which_broker_id =
+        result->suggest_pulling_from_slave ? pull->slow_broker_id : pull->broker_id;
     RQ_SET(pull_response, &fields, topic_sys_flag, pull->topic_sys_flag);
     RQ_SET(pull_response, &fields, group_sys_flag, pull->group_sys_flag);
     struct rq_frame_spec spec = rq_answer_spec(to, code, &rq_tab_pull_response, &fields);
@@ -191,6 +193,10 @@ static bool check_access(const struct rq_request *request, const struct rq_hdr_p
     }
     pull->topic_sys_flag = topic.sys_flag;
     pull->group_sys_flag = group->group_sys_flag;
+    if (broker->settings.broker.slave_read_enable) {
+        pull->broker_id = group->broker_id;
+        pull->slow_broker_id = group->which_broker_when_consume_slowly;
+    }
     return true;
 }
 

@@ -475,6 +475,23 @@ static void send_batch(struct sending *sending)
     rq_free(batch.offsets);
 }
 
+/* There is no queue but what a loop has read in one turn: the later ones wait for the earlier. Counterpart: BrokerFastFailure. */
+static bool waited_too_long(const struct rq_request *request)
+{
+    int64_t limit_ms = request->broker->settings.broker.wait_time_mills_in_send_queue;
+    if (limit_ms == 0) {
+        return false;
+    }
+    int64_t waited_ms = rq_mono_ms() - rq_loop_now(rq_conn_loop(request->conn));
+    if (waited_ms <= limit_ms) {
+        return false;
+    }
+    rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_BUSY,
+                   "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: %lldms",
+                   (long long)waited_ms);
+    return true;
+}
+
 void rq_process_send(const struct rq_request *request)
 {
     struct sending sending;
@@ -484,7 +501,8 @@ void rq_process_send(const struct rq_request *request)
     int32_t code = request->in->header->code;
     const struct rq_fields *table =
         code == RQ_REQ_SEND_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE ? &rq_tab_send : &rq_tab_send_v2;
-    if (!rq_request_decode(request, table, &sending.header) || !check_topic(&sending)) {
+    if (waited_too_long(request) || !rq_request_decode(request, table, &sending.header) ||
+        !check_topic(&sending)) {
         return;
     }
     if (code == RQ_REQ_SEND_REPLY_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE_V2) {

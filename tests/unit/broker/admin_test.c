@@ -160,6 +160,16 @@ START_TEST(settings_change_while_the_broker_runs)
 }
 END_TEST
 
+START_TEST(consumers_are_sent_to_the_broker_that_their_group_names_only_when_slaves_may_be_read)
+{
+    raw_call(raw, RQ_REQ_UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, NULL, NULL,
+             rq_slice_str("{\"groupName\":\"G\",\"brokerId\":7}"));
+    ck_assert_int_eq(raw_i64(raw_pull_now(raw, "G", "T", 0, 0, "*"), "suggestWhichBrokerId"), 0);
+    ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "slaveReadEnable=true");
+    ck_assert_int_eq(raw_i64(raw_pull_now(raw, "G", "T", 0, 0, "*"), "suggestWhichBrokerId"), 7);
+}
+END_TEST
+
 START_TEST(settings_that_cannot_change_are_refused)
 {
     ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "brokerConfigPath=/x")->header.code,
@@ -262,6 +272,7 @@ Suite *admin_suite(void)
     tcase_add_test(tc, entries_of_a_queue_are_shown);
     tcase_add_test(tc, a_group_that_may_not_read_a_topic_is_refused_until_it_may);
     tcase_add_test(tc, settings_change_while_the_broker_runs);
+    tcase_add_test(tc, consumers_are_sent_to_the_broker_that_their_group_names_only_when_slaves_may_be_read);
     tcase_add_test(tc, settings_that_cannot_change_are_refused);
     tcase_add_test(tc, thresholds_for_cold_data_are_kept);
     tcase_add_test(tc, a_master_without_slaves_says_so);
