@@ -245,7 +245,7 @@ $(B)/test/replay/%: $(B)/test/fuzz/%.o $(B)/test/lib/main_replay.o $(call object
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -o $@ $^ $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
 
-# Kills and power cuts in a loop: make crash N=500 [SEED=1] [T="sync async power"]
+# Kills and power cuts in a loop: make crash N=500 [SEED=1] [T="sync async buffers power"]
 CRASH := $(B)/test/crash/run
 N ?= 40
 $(CRASH): $(patsubst tests/%.c,$(B)/test/%.o,$(wildcard tests/crash/*.c)) $(call objects,$(NEEDS_store))

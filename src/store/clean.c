@@ -140,6 +140,9 @@ int rq_store_clean(struct rq_store *store, bool even_if_not_due)
     bool due = even_if_not_due || is_hour(store->options.delete_when) || log_ratio < 0 ||
                queue_ratio < 0 || too_full ||
                ratio * 100 > store->options.disk_max_used_space_ratio;
+    if (due) {
+        rq_commit_log_commit(&store->log); /* no file goes with bytes that are not in it */
+    }
     int deleted = due ? delete_log_files(store, force) : 0;
     if (deleted > 0) {
         clean_queues(store);

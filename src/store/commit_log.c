@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -47,6 +48,7 @@ rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
     init_append_lock(&log->lock);
     rq_mutex_init(&log->ahead_lock);
     rq_cond_init(&log->ahead_work);
+    rq_write_buffers_init(&log->buffers);
     return rq_mapped_file_queue_init(&log->files, dir, (size_t)options->mapped_file_size_commit_log,
                                      &file_kind);
 }
@@ -66,7 +68,14 @@ void rq_commit_log_free(struct rq_commit_log *log)
 {
     rq_mapped_file_release(log->ahead_of);
     rq_mapped_file_release(log->spare);
+    for (size_t i = 0; i < log->files.count; i++) { /* what could not be committed */
+        if (log->files.files[i]->buffer) {
+            rq_write_buffers_give(&log->buffers, log->files.files[i]->buffer);
+            log->files.files[i]->buffer = NULL;
+        }
+    }
     rq_mapped_file_queue_free(&log->files);
+    rq_write_buffers_free(&log->buffers);
     rq_cond_destroy(&log->ahead_work);
     rq_mutex_destroy(&log->ahead_lock);
     rq_mutex_destroy(&log->lock);
@@ -83,6 +92,7 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
     }
     log->current = last;
     atomic_store_explicit(&log->max_offset, end, memory_order_release);
+    atomic_store_explicit(&log->buffers.committed, end, memory_order_release);
     atomic_store_explicit(&log->flushed, end, memory_order_release);
     return st;
 }
@@ -147,6 +157,16 @@ static bool work_ahead(struct rq_commit_log *log)
     return true;
 }
 
+/* Blocks of the first bytes, or (warmMapedFileEnable) the whole file in memory for good, as far as the system lets us. */
+static void warm_up(const struct rq_commit_log *log, struct rq_mapped_file *file)
+{
+    bool warm = log->options->warm_maped_file_enable;
+    if (rq_mapped_file_reserve(file, warm ? file->size : 1, NULL) == RMQ_OK && warm) {
+        rq_mapped_file_touch(file, 0, file->size);
+        mlock(file->data, file->size);
+    }
+}
+
 static bool make_spare(struct rq_commit_log *log)
 {
     if (log->spare || log->spare_start < 0) {
@@ -155,7 +175,7 @@ static bool make_spare(struct rq_commit_log *log)
     int64_t start = log->spare_start;
     rmq_status st = rq_mapped_file_queue_make(&log->files, start, &log->spare, NULL);
     if (st == RMQ_OK) {
-        rq_mapped_file_reserve(log->spare, 1, NULL);
+        warm_up(log, log->spare);
         rq_mapped_file_set_written(log->spare, 0);
         log->spare->flushed = 0;
     } else {
@@ -242,6 +262,12 @@ static rmq_status reserve(struct rq_commit_log *log, struct rq_mapped_file *file
     return st;
 }
 
+/* Where the byte at pos is written. */
+static char *place(const struct rq_mapped_file *file, size_t pos)
+{
+    return (file->buffer ? file->buffer : file->data) + pos;
+}
+
 /* Room for n bytes and a blank behind them in the current file, or in a new one after a blank in this. Nothing has changed when it fails. */
 static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err)
 {
@@ -269,9 +295,10 @@ static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err
         return st;
     }
     if (file && pos < file->size) {
-        rq_record_write_blank(file->data + pos, (uint32_t)(file->size - pos));
+        rq_record_write_blank(place(file, pos), (uint32_t)(file->size - pos));
         rq_mapped_file_set_written(file, file->size);
     }
+    next->buffer = log->buffers.on ? rq_write_buffers_take(&log->buffers) : NULL;
     if (file) {
         rq_mutex_lock(&log->ahead_lock);
         rq_mapped_file_close_fd(file);
@@ -422,15 +449,74 @@ enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
     }
     out->commit_log_offset = file->start + (int64_t)pos;
     out->store_timestamp = store_time(log);
-    enum rq_put_status met = meet_faults(log, append, file->data + pos, out);
+    enum rq_put_status met = meet_faults(log, append, place(file, pos), out);
     if (met != RQ_PUT_OK) {
         return met;
     }
-    write_records(log, append, file->data + pos, out);
+    write_records(log, append, place(file, pos), out);
     rq_mapped_file_set_written(file, pos + append->total);
     atomic_store_explicit(&log->max_offset, out->next_commit_log_offset, memory_order_release);
     look_ahead(log, file, pos, pos + append->total);
     return RQ_PUT_OK;
+}
+
+/* ---- commit ---- */
+
+/* The file is full, or left: its buffer is free for another. */
+static void free_buffer(struct rq_commit_log *log, struct rq_mapped_file *file)
+{
+    rq_mutex_lock(&log->lock);
+    char *buffer = file == log->current ? NULL : file->buffer;
+    if (buffer) {
+        file->buffer = NULL;
+    }
+    rq_mutex_unlock(&log->lock);
+    if (buffer) {
+        rq_write_buffers_give(&log->buffers, buffer);
+    }
+}
+
+/* One file's part of [from, end); returns where it ends. */
+static int64_t commit_file(struct rq_commit_log *log, struct rq_mapped_file *file, int64_t from,
+                           int64_t end)
+{
+    int64_t stop = file->start + (int64_t)file->size;
+    stop = stop < end ? stop : end;
+    size_t at = (size_t)(from - file->start);
+    rq_mutex_lock(&log->lock);
+    const char *buffer = file->buffer; /* only who holds commit_lock takes it away */
+    rq_mutex_unlock(&log->lock);
+    if (buffer) {
+        memcpy(file->data + at, buffer + at, (size_t)(stop - from));
+    }
+    atomic_store_explicit(&log->buffers.committed, stop, memory_order_release);
+    if (stop == file->start + (int64_t)file->size) {
+        free_buffer(log, file);
+    }
+    return stop;
+}
+
+int64_t rq_commit_log_commit(struct rq_commit_log *log)
+{
+    int64_t end = rq_commit_log_max(log);
+    if (!log->buffers.on) {
+        return end;
+    }
+    rq_mutex_lock(&log->buffers.commit_lock);
+    int64_t at = rq_commit_log_committed(log);
+    while (at < end) {
+        struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, at);
+        if (file) {
+            at = commit_file(log, file, at, end);
+            rq_mapped_file_release(file);
+        } else { /* deleted by retention */
+            int64_t first = rq_commit_log_min(log);
+            at = first > at ? first : end;
+            atomic_store_explicit(&log->buffers.committed, at, memory_order_release);
+        }
+    }
+    rq_mutex_unlock(&log->buffers.commit_lock);
+    return at > end ? at : end;
 }
 
 /* ---- flush ---- */
@@ -441,6 +527,7 @@ rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, 
     int64_t end = rq_commit_log_max(log);
     *time_of_end = log->last_timestamp;
     rq_mutex_unlock(&log->lock);
+    rq_commit_log_commit(log);
     int64_t flushed = rq_commit_log_flushed(log);
     rmq_status st = RMQ_OK;
     while (st == RMQ_OK && flushed < end) {
@@ -468,7 +555,7 @@ rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, 
 void rq_commit_log_redirty(struct rq_commit_log *log)
 {
     rq_mutex_lock(&log->lock);
-    int64_t end = rq_commit_log_max(log);
+    int64_t end = rq_commit_log_committed(log);
     int64_t at = rq_commit_log_flushed(log);
     while (at < end) {
         struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, at);

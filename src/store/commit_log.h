@@ -12,12 +12,14 @@
 #include "store/consume_queue.h"
 #include "store/mapped_file_queue.h"
 #include "store/record.h"
+#include "store/write_buffer.h"
 
 struct rq_commit_log {
     /* immutable after init */
     const struct rq_store_options *options;
     struct rq_mapped_file_queue files;
     struct rq_disk *disk; /* NULL = the plain calls */
+    struct rq_write_buffers buffers; /* its own locks */
     /* guarded by lock (rank 70) */
     struct rq_mutex lock;
     struct rq_mapped_file *current; /* the last of files, borrowed */
@@ -70,6 +72,17 @@ struct rq_append {
 enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
                                                const struct rq_append *append,
                                                struct rq_store_put *out);
+
+/* Copies what is in write buffers to the files; returns up to where. Without the append lock. */
+int64_t rq_commit_log_commit(struct rq_commit_log *log);
+
+/* Up to where the files hold the log: readers go no further. */
+static inline int64_t rq_commit_log_committed(const struct rq_commit_log *log)
+{
+    return log->buffers.on
+               ? atomic_load_explicit(&log->buffers.committed, memory_order_acquire)
+               : atomic_load_explicit(&log->max_offset, memory_order_acquire);
+}
 
 /* Writes everything up to the present end to disk. time_of_end receives the store time there. The flusher only. */
 rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, rmq_error **err);

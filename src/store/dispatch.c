@@ -260,6 +260,9 @@ void rq_store_dispatch(struct rq_store *store)
     if (store->options.flush_disk_type == RQ_FLUSH_SYNC) {
         rq_flusher_wake(&store->flusher, store);
     }
+    if (store->options.wake_commit_when_put_message) {
+        rq_commit_log_commit(&store->log);
+    }
     atomic_store_explicit(&store->dispatcher.pending, true, memory_order_seq_cst);
     run_while_pending(store);
 }

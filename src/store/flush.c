@@ -316,6 +316,7 @@ static int64_t next_due(struct rq_flusher *flusher)
     int64_t due =
         flusher->log_due_ms < flusher->queue_due_ms ? flusher->log_due_ms : flusher->queue_due_ms;
     due = flusher->clean_due_ms < due ? flusher->clean_due_ms : due;
+    due = flusher->commit_due_ms < due ? flusher->commit_due_ms : due;
     int64_t soon = rq_mono_ms() + TIME_OUT_STEP_MS;
     return flusher->waiters && soon < due ? soon : due;
 }
@@ -343,6 +344,15 @@ static int64_t clean_interval(struct rq_store *store)
     return full && interval > RETRY_MS ? RETRY_MS : interval;
 }
 
+static void commit_buffers(struct rq_store *store, int64_t now)
+{
+    if (now >= store->flusher.commit_due_ms) {
+        store->flusher.commit_due_ms = now + store->options.commit_interval_commit_log_ms;
+        rq_commit_log_commit(&store->log);
+        rq_store_dispatch(store);
+    }
+}
+
 static void flusher_run(void *arg)
 {
     struct rq_store *store = arg;
@@ -351,6 +361,7 @@ static void flusher_run(void *arg)
     while (!stop) {
         bool asked = wait_for_work(store, &stop);
         int64_t now = rq_mono_ms();
+        commit_buffers(store, now);
         flush_log(store, asked, now);
         flush_queues(store, now);
         rq_flusher_complete(flusher, store, failing_now(store));
@@ -369,6 +380,9 @@ rmq_status rq_flusher_start(struct rq_flusher *flusher, struct rq_store *store, 
     flusher->queue_due_ms = now + store->options.flush_interval_consume_queue_ms;
     flusher->queue_thorough_ms = now + store->options.flush_consume_queue_thorough_interval_ms;
     flusher->clean_due_ms = now + store->options.clean_resource_interval_ms;
+    flusher->commit_due_ms = store->log.buffers.on && !store->options.wake_commit_when_put_message
+                                 ? now + store->options.commit_interval_commit_log_ms
+                                 : RQ_FOREVER;
     log_file_changed(store);
     rmq_status st = rq_thread_start(&flusher->thread, "rq-store-flush", flusher_run, store);
     return st == RMQ_OK ? st : rq_error_set(err, st, "start the flush thread");

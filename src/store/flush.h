@@ -28,6 +28,7 @@ struct rq_flusher {
     int64_t queue_due_ms;
     int64_t queue_thorough_ms;
     int64_t clean_due_ms;
+    int64_t commit_due_ms; /* of write buffers, when puts do not commit by themselves */
     int64_t log_file; /* start of the log file at the last thorough flush */
 };
 

@@ -45,6 +45,8 @@ struct rq_mapped_file {
     atomic_size_t written;
     /* atomic: release when the blocks are there; raised by one thread at a time (guarded by the user's lock) */
     atomic_size_t reserved;
+    /* guarded by the append lock: where the file's records are written instead; NULL = data */
+    char *buffer;
     /* owned by the flusher */
     size_t flushed;
     bool has_name; /* its name is durable */

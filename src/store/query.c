@@ -59,7 +59,7 @@ bool rq_store_read_log(struct rq_store *store, int64_t commit_log_offset, size_t
     struct rq_log_reader reader = {0};
     size_t left = 0;
     const char *p = rq_log_reader_at(&reader, &store->log, commit_log_offset,
-                                     rq_commit_log_max(&store->log), &left);
+                                     rq_commit_log_committed(&store->log), &left);
     if (!p) {
         return false;
     }

@@ -218,7 +218,7 @@ void rq_store_get(struct rq_store *store, struct rq_slice topic, int32_t queue_i
     if (settle_bounds(out, offset)) {
         return;
     }
-    int64_t end = rq_commit_log_max(&store->log);
+    int64_t end = rq_commit_log_committed(&store->log);
     struct get get = {.store = store,
                       .out = out,
                       .filter = filter,

@@ -241,6 +241,10 @@ rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store
     if (st == RMQ_OK) {
         st = open_files(store, err);
     }
+    if (st == RMQ_OK && store->options.transient_store_pool_enable) {
+        st = rq_write_buffers_open(&store->log.buffers, store->options.transient_store_pool_size,
+                                   (size_t)store->options.mapped_file_size_commit_log, err);
+    }
     if (st == RMQ_OK) {
         st = rq_commit_log_start(&store->log, err);
     }
@@ -277,6 +281,7 @@ void rq_store_close(struct rq_store *store)
     rq_commit_log_stop(&store->log);
     rmq_error *err = NULL;
     rmq_status st = rq_store_flush_all(store, &err);
+    rq_commit_log_commit(&store->log);
     rq_store_dispatch(store);
     if (st == RMQ_OK) {
         st = rq_store_flush_all(store, &err);
@@ -375,6 +380,11 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
     const struct rq_msg *first = &append->msgs[0];
     if (rq_store_refuses(store, out->reason)) {
         return out->status = RQ_PUT_SERVICE_NOT_AVAILABLE;
+    }
+    if (store->log.buffers.on && store->options.fast_fail_if_no_buffer_in_store_pool &&
+        !rq_write_buffers_any(&store->log.buffers)) {
+        snprintf(out->reason, sizeof out->reason, "no write buffer is free");
+        return out->status = RQ_PUT_OS_PAGE_CACHE_BUSY;
     }
     rmq_status st =
         rq_queue_table_get(&store->queues, first->topic, first->queue_id, &append->queue);
@@ -495,6 +505,7 @@ static void catch_up_and_lock(struct rq_store *store)
         if (store->options.flush_disk_type == RQ_FLUSH_SYNC) {
             rq_store_flush_all(store, NULL); /* only what is on disk is dispatched */
         }
+        rq_commit_log_commit(&store->log);
         rq_dispatch_run_locked(store);
         rq_mutex_lock(&store->log.lock);
         if (tries == CATCH_UP_TRIES ||

@@ -40,6 +40,12 @@ struct rq_store_options {
     int32_t flush_consume_queue_least_pages;
     int64_t flush_consume_queue_thorough_interval_ms;
     int64_t sync_flush_timeout_ms;
+    bool transient_store_pool_enable;
+    int32_t transient_store_pool_size; /* buffers, each of mapped_file_size_commit_log bytes */
+    bool fast_fail_if_no_buffer_in_store_pool;
+    int64_t commit_interval_commit_log_ms;
+    bool wake_commit_when_put_message;
+    bool warm_maped_file_enable;
     int32_t max_message_size; /* bytes of body */
     bool auto_message_version_on_topic_len;
     bool check_crc_on_recover;

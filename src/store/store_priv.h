@@ -65,7 +65,7 @@ static inline void rq_store_set_health(struct rq_store *store, unsigned bit, boo
 static inline int64_t rq_store_visible_end(const struct rq_store *store)
 {
     return store->options.flush_disk_type == RQ_FLUSH_SYNC ? rq_commit_log_flushed(&store->log)
-                                                           : rq_commit_log_max(&store->log);
+                                                           : rq_commit_log_committed(&store->log);
 }
 
 /* Path below the root. */

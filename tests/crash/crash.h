@@ -28,6 +28,7 @@ struct crash_shared {
 
 /* ---- work.c ---- */
 
+extern bool crash_with_buffers; /* write buffers are used */
 void crash_options(struct rq_store_options *options, const char *dir, bool sync);
 
 /* Starts the writers on an open store; they go on behind what it holds. Stop joins them. */

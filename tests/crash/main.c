@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * crash [-n ROUNDS] [-s SEED] [sync] [async] [power]: so many rounds of each loop, "ok" or "FAIL" for each loop. A failed round leaves its store behind
+ * crash [-n ROUNDS] [-s SEED] [sync] [async] [buffers] [power]: so many rounds of each loop, "ok" or "FAIL" for each loop. A failed round leaves its store behind
  * and says the seed. The wall clock runs a thousand times as fast here, so that the three seconds by which recovery distrusts its checkpoint are three
  * milliseconds, and it begins in the middle of the log as it does in life.
  */
@@ -53,7 +53,7 @@ static bool run_round(struct crash_round *round, const char *kind)
     if (round->number % NEW_STORE == 0) {
         empty(round);
     }
-    return crash_kill(round, strcmp(kind, "sync") == 0);
+    return crash_kill(round, strcmp(kind, "async") != 0);
 }
 
 static bool run_loop(const char *kind, unsigned long rounds, uint64_t seed, struct crash_shared *shared)
@@ -66,6 +66,7 @@ static bool run_loop(const char *kind, unsigned long rounds, uint64_t seed, stru
         return false;
     }
     memset(shared, 0, sizeof *shared);
+    crash_with_buffers = strcmp(kind, "buffers") == 0;
     struct crash_round round = {.random = seed, .dir = dir, .shared = shared};
     bool good = true;
     for (; good && round.number < rounds; round.number++) {
@@ -84,7 +85,7 @@ static bool run_loop(const char *kind, unsigned long rounds, uint64_t seed, stru
 
 int main(int argc, char **argv)
 {
-    static const char *const all[] = {"sync", "async", "power", NULL};
+    static const char *const all[] = {"sync", "async", "buffers", "power", NULL};
     unsigned long rounds = 40;
     uint64_t seed = (uint64_t)time(NULL);
     int option;

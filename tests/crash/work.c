@@ -27,6 +27,8 @@ uint64_t crash_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+bool crash_with_buffers;
+
 void crash_options(struct rq_store_options *options, const char *dir, bool sync)
 {
     rq_table_defaults(&rq_store_table, options);
@@ -41,6 +43,7 @@ void crash_options(struct rq_store_options *options, const char *dir, bool sync)
     options->flush_interval_consume_queue_ms = 4;
     options->flush_consume_queue_thorough_interval_ms = 12;
     options->clean_resource_interval_ms = 3600000;
+    options->transient_store_pool_enable = crash_with_buffers;
 }
 
 /* ---- messages ---- */
