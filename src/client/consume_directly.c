@@ -64,8 +64,9 @@ static void consume(struct direct *direct)
         result.result = "CR_THROW_EXCEPTION";
         result.remark = rmq_error_message(err);
     } else {
-        result.result = result_name(
-            orderly, consumer->options.listener(list, 1, &context, consumer->options.listener_user));
+        result.result =
+            result_name(orderly, consumer->options.listener(list, 1, &context,
+                                                            consumer->options.listener_user));
         result.auto_commit = !context.manual_commit;
     }
     result.spent_ms = rq_mono_ms() - start_ms;

@@ -19,8 +19,8 @@ bool rq_pool_submit_turn(struct rq_pool *pool, struct rq_turn *turn, bool *first
     rq_mutex_lock(&pool->lock);
     *first = false;
     turn->again = turn->busy;
-    bool take = !turn->busy && !turn->parked && rq_list_empty(&turn->node) &&
-                !rq_pool_is_stopping(pool);
+    bool take =
+        !turn->busy && !turn->parked && rq_list_empty(&turn->node) && !rq_pool_is_stopping(pool);
     if (take) {
         *first = !rq_pool_has_work_locked(pool);
         rq_list_add_tail(&pool->turns, &turn->node);

@@ -66,19 +66,16 @@ void rq_consumer_pool_quiet(struct rq_pool *pool)
     rq_mutex_unlock(&consumer->lock);
 }
 
-static const struct rq_pool_ops pool_ops = {
-    .done = pool_done,
-    .later = pool_later,
-    .prepare = pool_prepare,
-    .quiet = rq_consumer_pool_quiet,
-    .turn_take = rq_order_take,
-    .turn_result = rq_order_result,
-    .turn_left = rq_order_left};
+static const struct rq_pool_ops pool_ops = {.done = pool_done,
+                                            .later = pool_later,
+                                            .prepare = pool_prepare,
+                                            .quiet = rq_consumer_pool_quiet,
+                                            .turn_take = rq_order_take,
+                                            .turn_result = rq_order_result,
+                                            .turn_left = rq_order_left};
 
-static const struct rq_consumer_kind push_kind = {.type = RQ_CONSUME_PASSIVELY,
-                                                  .pool_ops = &pool_ops,
-                                                  .has_retry_topic = true,
-                                                  .pulls = true};
+static const struct rq_consumer_kind push_kind = {
+    .type = RQ_CONSUME_PASSIVELY, .pool_ops = &pool_ops, .has_retry_topic = true, .pulls = true};
 
 /* ---- timers and tasks: loop ---- */
 
@@ -226,15 +223,14 @@ rmq_status rq_consumer_create(const rmq_consumer_options *options,
         st = open_instance(consumer, err);
     }
     if (st == RMQ_OK) {
-        struct rq_pool_options pool = {.ops = kind->pool_ops,
-                                       .listener = consumer->options.listener,
-                                       .listener_user = consumer->options.listener_user,
-                                       .trace = &consumer->trace,
-                                       .threads = consumer->options.consume_thread_nums,
-                                       .batch_max =
-                                           consumer->options.consume_message_batch_max_size,
-                                       .turn_most_ms =
-                                           consumer->options.max_time_consume_continuously_ms};
+        struct rq_pool_options pool = {
+            .ops = kind->pool_ops,
+            .listener = consumer->options.listener,
+            .listener_user = consumer->options.listener_user,
+            .trace = &consumer->trace,
+            .threads = consumer->options.consume_thread_nums,
+            .batch_max = consumer->options.consume_message_batch_max_size,
+            .turn_most_ms = consumer->options.max_time_consume_continuously_ms};
         st = rq_pool_init(&consumer->pool, &pool, err);
         if (st != RMQ_OK) {
             rq_pool_destroy(&consumer->pool);
@@ -274,8 +270,9 @@ struct start_call {
 static rmq_status subscribe_retry_topic(struct rmq_consumer *consumer, struct rq_subscribed **out)
 {
     struct rq_subscription *sub = NULL;
-    rmq_status st = rq_subscription_create(consumer->retry_topic, RQ_SUBSCRIBE_ALL,
-                                           RQ_EXPRESSION_TAG, rq_consumer_next_version(consumer), &sub, NULL);
+    rmq_status st =
+        rq_subscription_create(consumer->retry_topic, RQ_SUBSCRIBE_ALL, RQ_EXPRESSION_TAG,
+                               rq_consumer_next_version(consumer), &sub, NULL);
     if (st == RMQ_OK) {
         st = rq_subscribed_create(consumer, sub, true, out);
         if (st != RMQ_OK) {

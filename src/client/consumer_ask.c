@@ -35,8 +35,8 @@ void rq_consumer_ask_with(struct rmq_consumer *consumer, struct rq_ask *ask, str
     ask->request.early = RMQ_OK;
     ask->request.done = on_answer;
     rq_list_add_tail(&consumer->asks, &ask->node);
-    rq_instance_request(consumer->instance, peer, &ask->request, code, table, fields,
-                        body, timeout_ms);
+    rq_instance_request(consumer->instance, peer, &ask->request, code, table, fields, body,
+                        timeout_ms);
 }
 
 void rq_consumer_cancel(struct rq_ask *ask)
@@ -58,7 +58,8 @@ void rq_consumer_report(struct rmq_consumer *consumer, const char *what, rmq_err
 {
     RQ_LOG(WARN, what, "group=%s why=%s", consumer->options.consumer_group, rmq_error_message(err));
     rmq_events *events = consumer->options.events;
-    struct rmq_event *event = events ? rq_event_create(RMQ_EVENT_ERROR, consumer->handle, err, NULL) : NULL;
+    struct rmq_event *event =
+        events ? rq_event_create(RMQ_EVENT_ERROR, consumer->handle, err, NULL) : NULL;
     if (event) {
         rq_events_post(events, event);
     } else {

@@ -70,8 +70,7 @@ static rmq_status about_queue(struct queue_call *call, const char *topic, const 
     if (!call->consumer || !topic || !broker_name) {
         return rq_error_set(err, RMQ_ERR_INVALID, "consumer, topic or broker name is NULL");
     }
-    call->name =
-        (struct rq_mq){.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    call->name = (struct rq_mq){.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
     if (rq_instance_run(call->consumer->instance, fn, call) != RMQ_OK) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
     }

@@ -42,9 +42,8 @@ static void members_changed(struct rq_member *member)
     rq_rebalance_all(consumer);
 }
 
-static const struct rq_member_ops member_ops = {.heartbeat = write_heartbeat,
-                                                .ids_changed = members_changed,
-                                                .request = rq_consumer_request};
+static const struct rq_member_ops member_ops = {
+    .heartbeat = write_heartbeat, .ids_changed = members_changed, .request = rq_consumer_request};
 
 void rq_consumer_init_member(struct rmq_consumer *consumer)
 {

@@ -80,9 +80,9 @@ struct rq_rates {
     double ok_tps; /* messages a second, over the last minute */
     double failed_tps;
     double pull_tps;
-    double pull_ms; /* of a pull that brought something */
+    double pull_ms;    /* of a pull that brought something */
     double consume_ms; /* of a listener call; all topics together */
-    int64_t failed; /* messages since the start */
+    int64_t failed;    /* messages since the start */
 };
 
 /* A subscribed topic and its share of queues. Loop. */
@@ -93,8 +93,8 @@ struct rq_subscribed {
     int refs; /* of the list, and of a request under way */
     bool is_retry;
     bool assigned; /* the program chose the queues: nothing is shared out */
-    bool gone;    /* unsubscribed, or the consumer closes */
-    bool settled; /* there is a share, or no such topic: a start waits no longer for it */
+    bool gone;     /* unsubscribed, or the consumer closes */
+    bool settled;  /* there is a share, or no such topic: a start waits no longer for it */
     bool watched;
     struct rq_watch watch;
     struct rq_route *route; /* retained; NULL = not known */
@@ -133,10 +133,10 @@ struct rq_owned {
     struct rq_subscribed *topic; /* NULL when no longer ours */
     struct rq_ask ask;           /* reads the start offset, then pulls */
     bool asking;
-    bool located; /* the start offset is known */
-    bool starved; /* waits for the consumer's bytes */
-    bool paused;  /* the program wants no pulls of it */
-    bool held;    /* by flow control, and it was told */
+    bool located;    /* the start offset is known */
+    bool starved;    /* waits for the consumer's bytes */
+    bool paused;     /* the program wants no pulls of it */
+    bool held;       /* by flow control, and it was told */
     int64_t held_ms; /* when a pull was last held */
     struct rq_timer timer;
     int64_t delay_ms; /* of the next retry */
@@ -149,17 +149,17 @@ struct rq_owned {
     int64_t committed_ms; /* when a commit was last sent */
     bool committing;
     _Atomic int64_t given; /* atomic: relaxed: behind the last message that poll gave out; -1 */
-    int64_t promised;    /* the program had all before it committed; -1 */
-    int64_t last_offset; /* to be committed when the commit under way has ended; -1 = none */
-    int64_t floor;       /* it does not start below this: it was acknowledged before; -1 = none */
+    int64_t promised;      /* the program had all before it committed; -1 */
+    int64_t last_offset;   /* to be committed when the commit under way has ended; -1 = none */
+    int64_t floor;         /* it does not start below this: it was acknowledged before; -1 = none */
 
     /* ordered; order.c and queue_lock.c */
     struct rq_turn turn;
     /* atomic: seq_cst: messages may be handed out before this time; INT64_MAX without a lock */
     _Atomic int64_t open_until_ms;
-    atomic_bool wants_hands;  /* atomic: seq_cst: the loop waits for the hands to be empty */
-    atomic_bool left_posted;  /* atomic: seq_cst: who sets it posts left */
-    _Atomic int64_t park_ms;  /* atomic: seq_cst: the pause that left brings along */
+    atomic_bool wants_hands; /* atomic: seq_cst: the loop waits for the hands to be empty */
+    atomic_bool left_posted; /* atomic: seq_cst: who sets it posts left */
+    _Atomic int64_t park_ms; /* atomic: seq_cst: the pause that left brings along */
     struct rq_task left;
     struct rq_timer park_timer; /* loop, like all below */
     bool lock_asking;
@@ -173,8 +173,8 @@ struct rq_owned {
     int64_t reset_to; /* where it starts anew; -1 = where it was committed */
 
     /* numbers for people */
-    _Atomic int64_t ok; /* atomic: relaxed: messages consumed */
-    _Atomic int64_t failed; /* atomic: relaxed: messages sent back or put back */
+    _Atomic int64_t ok;          /* atomic: relaxed: messages consumed */
+    _Atomic int64_t failed;      /* atomic: relaxed: messages sent back or put back */
     _Atomic int64_t consumed_ms; /* atomic: relaxed: when messages were last done; loop's clock */
     int64_t pulled;
     int64_t pulls;
@@ -193,8 +193,8 @@ struct rmq_consumer {
     /* immutable after create */
     rmq_consumer_options options; /* own copy */
     const struct rq_consumer_kind *kind;
-    void *handle;       /* what the program knows: source of events */
-    bool manual_commit; /* offsets are committed only when the program says so */
+    void *handle;                 /* what the program knows: source of events */
+    bool manual_commit;           /* offsets are committed only when the program says so */
     struct rq_instance *instance; /* NULL after destroy */
     struct rq_loop *loop;
     char retry_topic[RQ_NAME_MAX];
@@ -314,8 +314,9 @@ void rq_consume_directly(struct rmq_consumer *consumer, struct rq_peer *peer,
                          const struct rq_header *header, struct rq_in *frame);
 void rq_running_info_write(struct rmq_consumer *consumer, struct rq_buf *out);
 void rq_consumer_stats_rates(struct rq_subscribed *topic, struct rq_rates *out);
-void rq_consumer_stats_sample(struct rmq_consumer *consumer); /* at any interval below ten seconds */
-void rq_consumer_stats_keep(struct rq_owned *owned);          /* the queue is about to go */
+void rq_consumer_stats_sample(
+    struct rmq_consumer *consumer);                  /* at any interval below ten seconds */
+void rq_consumer_stats_keep(struct rq_owned *owned); /* the queue is about to go */
 
 /* ---- consumer_allocate.c ---- */
 
@@ -327,7 +328,7 @@ rmq_status rq_sharing_compute(struct rmq_consumer *consumer, struct rq_allocate 
 
 /* ---- subscribe.c ---- */
 
-void rq_consumer_pool_quiet(struct rq_pool *pool); /* quiet of every kind's pool */
+void rq_consumer_pool_quiet(struct rq_pool *pool);               /* quiet of every kind's pool */
 int64_t rq_consumer_next_version(struct rmq_consumer *consumer); /* loop: the next subVersion */
 
 /* ---- rebalance.c: loop ---- */
@@ -417,7 +418,8 @@ bool rq_order_hands_are_empty(struct rq_owned *owned);
 
 /* ---- queue_lock.c: loop ---- */
 
-bool rq_consumer_locks(const struct rmq_consumer *consumer); /* any thread: ordered, not broadcast */
+bool rq_consumer_locks(
+    const struct rmq_consumer *consumer); /* any thread: ordered, not broadcast */
 void rq_lock_init(struct rmq_consumer *consumer);
 void rq_lock_start(struct rmq_consumer *consumer);
 void rq_lock_stop(struct rmq_consumer *consumer);

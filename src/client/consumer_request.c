@@ -28,7 +28,8 @@ static void answer(struct rmq_consumer *consumer, struct rq_peer *peer,
 
 static void reset_queue(struct rq_owned *owned, int64_t offset)
 {
-    RQ_LOG(INFO, "the offset of a queue is reset", "group=%s topic=%s broker=%s queue=%d offset=%lld",
+    RQ_LOG(INFO, "the offset of a queue is reset",
+           "group=%s topic=%s broker=%s queue=%d offset=%lld",
            owned->consumer->options.consumer_group, owned->name.topic, owned->name.broker_name,
            (int)owned->name.queue_id, (long long)offset);
     owned->reset_to = offset;

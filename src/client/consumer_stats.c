@@ -46,14 +46,13 @@ void rq_consumer_stats_rates(struct rq_subscribed *topic, struct rq_rates *out)
     int64_t pulls = now.pulls - old->pulls;
     int64_t listener_ns =
         atomic_load_explicit(&topic->consumer->pool.listener_ns, memory_order_relaxed);
-    *out = (struct rq_rates){.ok_tps = (double)(now.ok - old->ok) / seconds,
-                             .failed_tps = (double)(now.failed - old->failed) / seconds,
-                             .pull_tps = (double)(now.pulled - old->pulled) / seconds,
-                             .pull_ms =
-                                 pulls > 0 ? (double)(now.pull_ms - old->pull_ms) / (double)pulls
-                                           : 0,
-                             .consume_ms = listener_ns > 0 ? (double)listener_ns / 1e6 : 0,
-                             .failed = now.failed};
+    *out = (struct rq_rates){
+        .ok_tps = (double)(now.ok - old->ok) / seconds,
+        .failed_tps = (double)(now.failed - old->failed) / seconds,
+        .pull_tps = (double)(now.pulled - old->pulled) / seconds,
+        .pull_ms = pulls > 0 ? (double)(now.pull_ms - old->pull_ms) / (double)pulls : 0,
+        .consume_ms = listener_ns > 0 ? (double)listener_ns / 1e6 : 0,
+        .failed = now.failed};
 }
 
 void rq_consumer_stats_sample(struct rmq_consumer *consumer)

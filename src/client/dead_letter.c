@@ -31,8 +31,7 @@ static bool is_replaced(const char *name)
     return false;
 }
 
-static void write_properties(const struct rmq_message_view *view, int32_t times,
-                             struct rq_buf *out)
+static void write_properties(const struct rmq_message_view *view, int32_t times, struct rq_buf *out)
 {
     const char *origin = rq_view_property(view, RQ_PROP_ORIGIN_MESSAGE_ID);
     const char *at = view->properties;
@@ -58,17 +57,16 @@ void rq_dead_letter_send(struct rq_ask *ask, struct rmq_consumer *consumer, stru
     struct rq_buf properties;
     rq_buf_init(&properties, 0);
     write_properties(view, times, &properties);
-    struct rq_hdr_send fields = {
-        .producer_group = rq_slice_str(consumer->options.consumer_group),
-        .topic = rq_slice_str(consumer->retry_topic),
-        .default_topic = rq_slice_str(DEFAULT_TOPIC),
-        .default_topic_queue_nums = DEFAULT_QUEUES,
-        .queue_id = 0,
-        .sys_flag = view->sys_flag & BODY_FLAGS,
-        .born_timestamp = rq_wall_ms(),
-        .flag = view->flag,
-        .properties = rq_slice(properties.data, properties.len),
-        .bname = rq_slice_str(view->broker_name)};
+    struct rq_hdr_send fields = {.producer_group = rq_slice_str(consumer->options.consumer_group),
+                                 .topic = rq_slice_str(consumer->retry_topic),
+                                 .default_topic = rq_slice_str(DEFAULT_TOPIC),
+                                 .default_topic_queue_nums = DEFAULT_QUEUES,
+                                 .queue_id = 0,
+                                 .sys_flag = view->sys_flag & BODY_FLAGS,
+                                 .born_timestamp = rq_wall_ms(),
+                                 .flag = view->flag,
+                                 .properties = rq_slice(properties.data, properties.len),
+                                 .bname = rq_slice_str(view->broker_name)};
     RQ_SET(send, &fields, reconsume_times, times < INT32_MAX ? times + 1 : times);
     RQ_SET(send, &fields, max_reconsume_times, most < 0 ? INT32_MAX : most);
     RQ_SET(send, &fields, unit_mode, false);

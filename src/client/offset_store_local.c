@@ -64,9 +64,8 @@ static struct entry *make_entry(const struct rq_mq *queue)
     if (entry) {
         memcpy(entry->text, queue->topic, topic);
         memcpy(entry->text + topic, queue->broker_name, broker);
-        entry->queue = (struct rq_mq){.topic = entry->text,
-                                      .broker_name = entry->text + topic,
-                                      .queue_id = queue->queue_id};
+        entry->queue = (struct rq_mq){
+            .topic = entry->text, .broker_name = entry->text + topic, .queue_id = queue->queue_id};
     }
     return entry;
 }

@@ -73,9 +73,9 @@ struct rq_pool_options {
     rmq_listener_fn listener; /* NULL: takers poll */
     void *listener_user;
     _Atomic(struct rq_trace *) *trace; /* of the consumer; NULL: none */
-    int32_t threads;   /* workers at first, started when there is work for them */
-    int32_t batch_max; /* most messages of a listener call or a take */
-    int64_t turn_most_ms; /* ordered: another queue may have the worker after this */
+    int32_t threads;                   /* workers at first, started when there is work for them */
+    int32_t batch_max;                 /* most messages of a listener call or a take */
+    int64_t turn_most_ms;              /* ordered: another queue may have the worker after this */
 };
 
 #define RQ_POOL_THREADS_MOST 1000
@@ -98,7 +98,10 @@ struct rmq_consume_context {
 };
 
 #define RQ_CONTEXT_DEFAULT                                                                         \
-    (struct rmq_consume_context){.ack_index = INT32_MAX, .suspend_ms = -1}
+    (struct rmq_consume_context)                                                                   \
+    {                                                                                              \
+        .ack_index = INT32_MAX, .suspend_ms = -1                                                   \
+    }
 
 struct rq_pool {
     struct rq_pool_options options; /* immutable */

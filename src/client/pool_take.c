@@ -41,9 +41,8 @@ static void take_of_turn_locked(struct rq_pool *pool, struct rq_batch_node *batc
     }
     pool->in_hands++;
     rq_mutex_unlock(&pool->lock);
-    bool taken =
-        pool->options.ops->turn_take(pool, turn, (uint32_t)pool->options.batch_max, &batch->pulled,
-                                     &batch->from, &batch->count);
+    bool taken = pool->options.ops->turn_take(pool, turn, (uint32_t)pool->options.batch_max,
+                                              &batch->pulled, &batch->from, &batch->count);
     if (taken) {
         batch->turn = turn;
     } else {

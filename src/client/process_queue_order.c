@@ -101,8 +101,8 @@ static void note_taken_locked(struct rq_pulled *pulled, struct rq_process_info *
     uint32_t at = cursor_of(pulled);
     at = at < pulled->count ? at : pulled->count;
     if (at > pulled->low) {
-        out->taken_min = out->taken_count > 0 ? out->taken_min
-                                              : pulled->views[pulled->low]->queue_offset;
+        out->taken_min =
+            out->taken_count > 0 ? out->taken_min : pulled->views[pulled->low]->queue_offset;
         out->taken_max = pulled->views[at - 1]->queue_offset;
         out->taken_count += at - pulled->low;
     }

@@ -28,8 +28,7 @@ struct lock_call {
 
 bool rq_consumer_locks(const struct rmq_consumer *consumer)
 {
-    return consumer->options.consume_orderly &&
-           consumer->options.message_model == RMQ_CLUSTERING;
+    return consumer->options.consume_orderly && consumer->options.message_model == RMQ_CLUSTERING;
 }
 
 static int64_t lock_life(const struct rmq_consumer *consumer)
@@ -209,9 +208,8 @@ static void send_call(struct rmq_consumer *consumer, struct lock_call *call, str
     }
     call->ask.done = on_locked;
     call->asked_ms = rq_loop_now(consumer->loop);
-    struct rq_peer *peer =
-        rq_instance_broker(consumer->instance, rq_slice_str(names[0].broker_name), RQ_PICK_MASTER,
-                           RQ_MASTER_ID, NULL);
+    struct rq_peer *peer = rq_instance_broker(
+        consumer->instance, rq_slice_str(names[0].broker_name), RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
     rq_consumer_ask_with(consumer, &call->ask, peer, RQ_REQ_LOCK_BATCH_MQ, NULL, NULL,
                          rq_slice(json.data, json.len), RQ_ASK_TIMEOUT_MS);
     rq_buf_free(&json);
@@ -325,9 +323,8 @@ static void unlock(struct rmq_consumer *consumer, const struct rq_mq *names, siz
     struct rq_buf json;
     rq_buf_init(&json, 0);
     rq_lock_body_write(&body, &json);
-    struct rq_peer *peer =
-        rq_instance_broker(consumer->instance, rq_slice_str(names[0].broker_name), RQ_PICK_MASTER,
-                           RQ_MASTER_ID, NULL);
+    struct rq_peer *peer = rq_instance_broker(
+        consumer->instance, rq_slice_str(names[0].broker_name), RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
     rq_instance_oneway(consumer->instance, peer, RQ_REQ_UNLOCK_BATCH_MQ, NULL, NULL,
                        rq_slice(json.data, json.len));
     rq_buf_free(&json);

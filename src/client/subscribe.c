@@ -112,9 +112,11 @@ static rmq_status change_subscription(struct subscribe_call *call)
 rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic, const char *expression,
                                   rmq_error **err)
 {
-    struct subscribe_call call = {
-        .consumer = consumer, .topic = topic, .expression = expression,
-        .type = RQ_EXPRESSION_TAG, .err = err};
+    struct subscribe_call call = {.consumer = consumer,
+                                  .topic = topic,
+                                  .expression = expression,
+                                  .type = RQ_EXPRESSION_TAG,
+                                  .err = err};
     return change_subscription(&call);
 }
 

@@ -80,9 +80,8 @@ void rq_subscribed_check(struct rq_subscribed *topic)
     topic->checking = true;
     topic->refs++;
     topic->check.done = on_checked;
-    rq_consumer_ask_with(consumer, &topic->check,
-                         rq_instance_topic_broker(consumer->instance, topic->topic),
-                         RQ_REQ_CHECK_CLIENT_CONFIG, NULL, NULL, rq_slice(body.data, body.len),
-                         RQ_ASK_TIMEOUT_MS);
+    rq_consumer_ask_with(
+        consumer, &topic->check, rq_instance_topic_broker(consumer->instance, topic->topic),
+        RQ_REQ_CHECK_CLIENT_CONFIG, NULL, NULL, rq_slice(body.data, body.len), RQ_ASK_TIMEOUT_MS);
     rq_buf_free(&body);
 }

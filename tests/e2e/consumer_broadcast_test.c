@@ -299,8 +299,10 @@ static void a_file_of_java_is_read_and_kept(void)
     FILE *file = fopen(path, "w");
     TL_CHECK(file != NULL);
     fprintf(file,
-            "{\n\t\"offsetTable\":{{\n\t\t\t\"brokerName\":\"%s\",\n\t\t\t\"queueId\":0,\n\t\t\t\"topic\":\"%s\"\n\t\t}:7,"
-            "{\n\t\t\t\"brokerName\":\"elsewhere\",\n\t\t\t\"queueId\":1,\n\t\t\t\"topic\":\"%s\"\n\t\t}:3\n\t}\n}",
+            "{\n\t\"offsetTable\":{{\n\t\t\t\"brokerName\":\"%s\",\n\t\t\t\"queueId\":0,"
+            "\n\t\t\t\"topic\":\"%s\"\n\t\t}:7,"
+            "{\n\t\t\t\"brokerName\":\"elsewhere\",\n\t\t\t\"queueId\":1,\n\t\t\t\"topic\":\"%"
+            "s\"\n\t\t}:3\n\t}\n}",
             list[0].broker_name, cluster.topic, cluster.topic);
     fclose(file);
     rmq_consumer *consumer = member(&cluster, "m", &seen[0]);

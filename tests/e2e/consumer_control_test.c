@@ -99,8 +99,8 @@ static void must_refuse(const struct tl_cluster *cluster, const char *sql, const
     rmq_error *err = NULL;
     rmq_consumer_options options = options_of(cluster);
     rmq_consumer *consumer = create(&options);
-    TL_OK(rmq_consumer_subscribe_selector(consumer, cluster->topic, RMQ_EXPRESSION_SQL92, sql,
-                                          &err));
+    TL_OK(
+        rmq_consumer_subscribe_selector(consumer, cluster->topic, RMQ_EXPRESSION_SQL92, sql, &err));
     TL_EQUAL(rmq_consumer_start(consumer, &err), RMQ_ERR_BROKER);
     if (!strstr(rmq_error_message(err), words)) {
         tl_fail(__FILE__, __LINE__, "no %s in %s", words, rmq_error_message(err));
@@ -126,12 +126,12 @@ static void an_unknown_expression_type_and_an_empty_condition_are_refused_at_onc
     start_broker(&cluster, 1, true);
     rmq_consumer_options options = options_of(&cluster);
     rmq_consumer *consumer = create(&options);
-    TL_EQUAL(rmq_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92, "",
-                                             NULL),
-             RMQ_ERR_INVALID);
-    TL_EQUAL(rmq_consumer_subscribe_selector(consumer, cluster.topic, (rmq_expression_type)7, "*",
-                                             NULL),
-             RMQ_ERR_INVALID);
+    TL_EQUAL(
+        rmq_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92, "", NULL),
+        RMQ_ERR_INVALID);
+    TL_EQUAL(
+        rmq_consumer_subscribe_selector(consumer, cluster.topic, (rmq_expression_type)7, "*", NULL),
+        RMQ_ERR_INVALID);
     rmq_consumer_destroy(consumer);
     tl_cluster_stop(&cluster);
 }

@@ -148,9 +148,9 @@ static void an_offset_that_the_broker_does_not_have_is_told_and_left(void)
              "{\"consumerGroup\":\"%s\",\"topic\":\"%s\",\"queueId\":\"0\",\"commitOffset\":"
              "\"1000000\"}",
              cluster.group, cluster.topic);
-    TL_EQUAL(tl_ask(rmq_broker_addr(cluster.broker), UPDATE_CONSUMER_OFFSET, ext, answer,
-                    sizeof answer),
-             0);
+    TL_EQUAL(
+        tl_ask(rmq_broker_addr(cluster.broker), UPDATE_CONSUMER_OFFSET, ext, answer, sizeof answer),
+        0);
     consumer = start(&cluster, &options);
     take_notice(events, RMQ_EVENT_OFFSET_ILLEGAL, "1000000 -> 10");
     send(&cluster, 10, 5);
@@ -222,11 +222,12 @@ static void set_route(struct tl_namesrv *namesrv, const char *master, const char
     if (master) {
         snprintf(first, sizeof first, "\"0\":\"%s\",", master);
     }
-    snprintf(route, sizeof route,
-             "{\"brokerDatas\":[{\"brokerAddrs\":{%s\"1\":\"%s\"},\"brokerName\":\"broker-a\","
-             "\"cluster\":\"c\"}],\"filterServerTable\":{},\"queueDatas\":[{\"brokerName\":"
-             "\"broker-a\",\"perm\":6,\"readQueueNums\":2,\"writeQueueNums\":2,\"topicSysFlag\":0}]}",
-             first, slave);
+    snprintf(
+        route, sizeof route,
+        "{\"brokerDatas\":[{\"brokerAddrs\":{%s\"1\":\"%s\"},\"brokerName\":\"broker-a\","
+        "\"cluster\":\"c\"}],\"filterServerTable\":{},\"queueDatas\":[{\"brokerName\":"
+        "\"broker-a\",\"perm\":6,\"readQueueNums\":2,\"writeQueueNums\":2,\"topicSysFlag\":0}]}",
+        first, slave);
     tl_namesrv_route(namesrv, NULL, 0, route);
 }
 

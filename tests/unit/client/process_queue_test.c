@@ -314,6 +314,110 @@ START_TEST(a_message_is_sent_back_by_one_only_and_holds_the_offset_until_it_is)
 }
 END_TEST
 
+/* ---- ordered ---- */
+
+static void take(uint32_t most, const struct rq_pulled *from_pull, int64_t first, uint32_t expected)
+{
+    struct rq_pulled *pulled = NULL;
+    uint32_t from = 0;
+    uint32_t count = 0;
+    ck_assert(rq_process_queue_take(&queue, most, &pulled, &from, &count));
+    ck_assert_ptr_eq(pulled, from_pull);
+    ck_assert_int_eq(pulled->views[from]->queue_offset, first);
+    ck_assert_uint_eq(count, expected);
+    rq_pulled_release(pulled);
+}
+
+static void nothing_to_take(void)
+{
+    struct rq_pulled *pulled = NULL;
+    uint32_t from = 0;
+    uint32_t count = 0;
+    ck_assert(!rq_process_queue_take(&queue, 10, &pulled, &from, &count));
+}
+
+START_TEST(ordered_messages_are_taken_in_order_and_what_is_put_back_comes_first)
+{
+    struct rq_views *views[2];
+    rq_process_queue_start(&queue, 0);
+    struct rq_pulled *first = put_range(0, 4, 10, &views[0]);
+    struct rq_pulled *second = put_range(4, 6, 10, &views[1]);
+    take(3, first, 0, 3);
+    rq_process_queue_put_back(&queue, first, 1);
+    take(10, first, 1, 3); /* a batch is of one pull */
+    take(10, second, 4, 2);
+    nothing_to_take();
+    ck_assert_int_eq(rq_process_queue_commit_offset(&queue), 0); /* taken is not done */
+    rq_process_queue_put_all_back(&queue);
+    take(1, first, 0, 1);
+    ck_assert(!finish(first, 0, 1).emptied);
+    rq_process_queue_put_all_back(&queue);
+    take(1, first, 1, 1); /* what is done does not come again */
+    ck_assert(finish(first, 1, 4).emptied);
+    ck_assert(finish(second, 0, 2).emptied);
+    ck_assert_int_eq(rq_process_queue_commit_offset(&queue), 6);
+    rq_pulled_release(first);
+    rq_pulled_release(second);
+    rq_free(views[0]);
+    rq_free(views[1]);
+}
+END_TEST
+
+START_TEST(an_ordered_queue_waits_for_a_message_that_is_on_its_way_back)
+{
+    struct rq_views *views;
+    struct rq_process_info info;
+    rq_process_queue_start(&queue, 0);
+    struct rq_pulled *pulled = put_range(0, 3, 10, &views);
+    take(1, pulled, 0, 1);
+    rq_process_queue_info(&queue, &info);
+    ck_assert_int_eq(info.count, 3);
+    ck_assert_int_eq(info.taken_count, 1);
+    ck_assert_int_eq(info.max_offset, 2);
+    rq_process_queue_put_back(&queue, pulled, 0);
+    ck_assert(rq_process_queue_begin_back(&queue, pulled->views[0]));
+    nothing_to_take();
+    finish(pulled, 0, 1);
+    rq_process_queue_end_back(&queue, pulled->views[0]);
+    take(10, pulled, 1, 2);
+    finish(pulled, 1, 3);
+    rq_pulled_release(pulled);
+    rq_free(views);
+}
+END_TEST
+
+START_TEST(what_was_taken_is_found_for_a_commit_pull_by_pull)
+{
+    struct rq_views *views[2];
+    struct rq_pulled *pulled = NULL;
+    uint32_t from = 9;
+    uint32_t to = 9;
+    rq_process_queue_start(&queue, 0);
+    struct rq_pulled *first = put_range(0, 2, 10, &views[0]);
+    struct rq_pulled *second = put_range(2, 5, 10, &views[1]);
+    ck_assert(!rq_process_queue_taken(&queue, &pulled, &from, &to));
+    take(10, first, 0, 2);
+    take(1, second, 2, 1);
+    ck_assert(rq_process_queue_taken(&queue, &pulled, &from, &to));
+    ck_assert_ptr_eq(pulled, first);
+    ck_assert_uint_eq(to - from, 2);
+    finish(pulled, from, to);
+    rq_pulled_release(pulled);
+    ck_assert(rq_process_queue_taken(&queue, &pulled, &from, &to));
+    ck_assert_ptr_eq(pulled, second);
+    ck_assert_uint_eq(to - from, 1);
+    finish(pulled, from, to);
+    rq_pulled_release(pulled);
+    ck_assert(!rq_process_queue_taken(&queue, &pulled, &from, &to));
+    ck_assert_int_eq(rq_process_queue_commit_offset(&queue), 3);
+    finish(second, 1, 3);
+    rq_pulled_release(first);
+    rq_pulled_release(second);
+    rq_free(views[0]);
+    rq_free(views[1]);
+}
+END_TEST
+
 Suite *process_queue_suite(void)
 {
     Suite *suite = suite_create("process_queue");
@@ -332,6 +436,9 @@ Suite *process_queue_suite(void)
     tcase_add_test(tcase, one_stuck_message_cannot_open_the_span_without_end);
     tcase_add_test(tcase, what_is_done_after_the_queue_was_dropped_is_ignored);
     tcase_add_test(tcase, a_message_is_sent_back_by_one_only_and_holds_the_offset_until_it_is);
+    tcase_add_test(tcase, ordered_messages_are_taken_in_order_and_what_is_put_back_comes_first);
+    tcase_add_test(tcase, an_ordered_queue_waits_for_a_message_that_is_on_its_way_back);
+    tcase_add_test(tcase, what_was_taken_is_found_for_a_commit_pull_by_pull);
     suite_add_tcase(suite, tcase);
     return suite;
 }
