@@ -76,6 +76,7 @@ typedef struct rmq_producer_options {
     bool auto_batch;                     /* "autoBatch", false: asynchronous sends of small messages travel together */
     int64_t batch_max_delay_ms;          /* "batchMaxDelayMs", 10: how long the first of them waits for others */
     int32_t batch_max_bytes;             /* "batchMaxBytes", 32768: a batch of this size leaves at once */
+    bool vip_channel_enabled;            /* "vipChannelEnabled", false: sends go to the brokers' VIP port, two below the other */
     int64_t statistics_interval_ms;      /* "statisticsInterval", 0 = off: RMQ_EVENT_STATISTICS in events so often */
 } rmq_producer_options;
 

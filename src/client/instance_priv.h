@@ -50,6 +50,7 @@ struct rq_instance {
     struct rq_peers *peers;
     struct rq_namesrv *namesrv;
     enum rq_serialize serialize;
+    bool vip; /* sends go to the brokers' VIP ports */
     int64_t poll_interval_ms;
     int64_t heartbeat_interval_ms;
 

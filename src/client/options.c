@@ -85,6 +85,10 @@ static const struct rq_option producer_options[] = {
              "ms for which the first message of an automatic batch waits for others."),
     NUMBER32("batchMaxBytes", PRODUCER(batch_max_bytes), "32768", 1024, 2097152,
              "Bytes at which an automatic batch leaves; a message of this size does not wait."),
+    BOOLEAN("vipChannelEnabled", PRODUCER(vip_channel_enabled), "false",
+            "Whether sends go to the brokers' VIP port, two below the one in the route; one choice "
+            "for an "
+            "instance name."),
     NUMBER64("statisticsInterval", PRODUCER(statistics_interval_ms), "0", 0, 86400000,
              "Interval in ms of RMQ_EVENT_STATISTICS in the producer's event queue; 0: none."),
 };
@@ -160,7 +164,8 @@ static const struct rq_option consumer_options[] = {
              "Interval in ms at which the locks of ordered queues are renewed; a lock counts for "
              "one and a half intervals, and at the broker for a minute."),
     {"machineRooms", RQ_OPT_STRING, CONSUMER(machine_rooms), NULL, 0, 0, "room1,room2",
-     "For MACHINE_ROOM: the rooms whose queues are consumed. A broker's name is \"room@name\" then."},
+     "For MACHINE_ROOM: the rooms whose queues are consumed. A broker's name is \"room@name\" "
+     "then."},
     {"messageQueues", RQ_OPT_STRING, CONSUMER(message_queues), NULL, 0, 0, "topic broker queueId;…",
      "For CONFIG: the queues of this member."},
     {"localOffsetStoreDir", RQ_OPT_STRING, CONSUMER(local_offset_store_dir), NULL, 0, 0, NULL,

@@ -7,6 +7,7 @@
 #include "client/route.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -31,6 +32,7 @@ static void free_broker(struct rq_route_broker *broker)
     rq_free(broker->addrs);
     rq_free(broker->name);
     rq_free(broker->cluster);
+    rq_peer_put(broker->sends);
     rq_peer_put(broker->master);
 }
 
@@ -123,6 +125,23 @@ static int by_queue_broker_name(const void *a, const void *b)
     return rq_java_compare(rq_slice_str(x->broker_name), rq_slice_str(y->broker_name));
 }
 
+#define VIP_PORT_BELOW 2
+
+/* The master's own peer, or that of its VIP port, retained. */
+static struct rq_peer *peer_for_sends(const struct rq_route_env *env, struct rq_peer *master,
+                                      const char *addr)
+{
+    char vip[300];
+    const char *colon = env->vip ? strrchr(addr, ':') : NULL;
+    int port = colon ? atoi(colon + 1) : 0;
+    if (port <= VIP_PORT_BELOW || (size_t)(colon - addr) > sizeof vip - 8) {
+        return rq_peer_retain(master);
+    }
+    (void)snprintf(vip, sizeof vip, "%.*s:%d", (int)(colon - addr), addr, port - VIP_PORT_BELOW);
+    struct rq_peer *peer = env->peer(env->user, vip);
+    return peer ? peer : rq_peer_retain(master);
+}
+
 static rmq_status copy_broker(const struct rq_route_broker_data *data,
                               const struct rq_route_env *env, struct rq_route_broker *out)
 {
@@ -143,6 +162,7 @@ static rmq_status copy_broker(const struct rq_route_broker_data *data,
     const char *master = rq_route_addr_of(out, RQ_MASTER_ID);
     out->health = env->health(env->user, rq_slice_str(out->name));
     out->master = master && env->peer ? env->peer(env->user, master) : NULL;
+    out->sends = out->master ? peer_for_sends(env, out->master, master) : NULL;
     return out->health ? RMQ_OK : RMQ_ERR_NOMEM;
 }
 

@@ -43,6 +43,8 @@ struct rq_route_broker {
     char *cluster;
     struct rq_broker_health *health;
     struct rq_peer *master; /* held; NULL when it has none */
+    struct rq_peer
+        *sends; /* held: where sends go, the master or its VIP port; NULL with the master */
     size_t addr_count;
     struct rq_route_addr *addrs;
 };
@@ -79,6 +81,7 @@ const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id);
 struct rq_route_env {
     struct rq_broker_health *(*health)(void *user, struct rq_slice name);
     struct rq_peer *(*peer)(void *user, const char *addr); /* may be NULL */
+    bool vip; /* sends go to the port two below: MixAll.brokerVIPChannel */
     void *user;
 };
 

@@ -84,12 +84,11 @@ static rmq_status make_frame(const struct rq_send_op *op, int32_t flag, struct r
     }
     struct rq_hdr_send fields;
     fill_header(op, &fields);
-    struct rq_frame_spec spec = rq_frame_request(
-        rq_instance_serialize(op->producer->instance),
-        op->batch   ? RQ_REQ_SEND_BATCH_MESSAGE
-        : op->reply ? RQ_REQ_SEND_REPLY_MESSAGE_V2
-                    : RQ_REQ_SEND_MESSAGE_V2,
-        &rq_tab_send_v2, &fields);
+    struct rq_frame_spec spec = rq_frame_request(rq_instance_serialize(op->producer->instance),
+                                                 op->batch   ? RQ_REQ_SEND_BATCH_MESSAGE
+                                                 : op->reply ? RQ_REQ_SEND_REPLY_MESSAGE_V2
+                                                             : RQ_REQ_SEND_MESSAGE_V2,
+                                                 &rq_tab_send_v2, &fields);
     spec.flag = flag;
     rmq_status st = rq_frame_encode(&out->head, &spec, body->size, NULL);
     if (st == RMQ_OK) {
@@ -195,7 +194,7 @@ static void note_failure(struct rq_send_op *op, const char *words, int32_t code,
 static void note_status(struct rq_send_op *op, rmq_status status)
 {
     rmq_error *why = NULL;
-    struct rq_peer *master = op->queue.broker ? op->queue.broker->master : NULL;
+    struct rq_peer *master = op->queue.broker ? op->queue.broker->sends : NULL;
     if (master && (status == RMQ_ERR_CONNECT || status == RMQ_ERR_RESOLVE)) {
         (void)rq_peer_error(master, status, &why);
     }
@@ -224,7 +223,7 @@ static bool choose_queue(struct rq_send_op *op, int64_t now_ms)
 
 static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
 {
-    struct rq_peer *master = op->queue.broker->master;
+    struct rq_peer *master = op->queue.broker->sends;
     if (!master) {
         return RMQ_ERR_NO_BROKER;
     }
@@ -352,7 +351,7 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
     op->last = op->queue.broker->health;
     rq_fault_refused(op->queue.broker->health, now_ms);
     if (header->code == RQ_RESP_GO_AWAY) {
-        rq_peer_reset(op->queue.broker->master);
+        rq_peer_reset(op->queue.broker->sends);
     }
     make_attempts(op);
 }
@@ -424,7 +423,7 @@ rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err)
         return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages",
                             topic_of(op));
     }
-    struct rq_peer *master = op->queue.broker->master;
+    struct rq_peer *master = op->queue.broker->sends;
     if (!master) {
         return rq_error_set(err, RMQ_ERR_NO_BROKER, "broker %s has no master",
                             op->queue.broker->name);

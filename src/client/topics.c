@@ -195,7 +195,8 @@ static void refresh_failed(struct rq_topic *topic, const rmq_error *err)
 static void route_came(struct rq_topic *topic, struct rq_in *answer, int32_t default_queues)
 {
     struct rq_instance *instance = topic->instance;
-    const struct rq_route_env env = {.health = env_health, .peer = env_peer, .user = instance};
+    const struct rq_route_env env = {
+        .health = env_health, .peer = env_peer, .vip = instance->vip, .user = instance};
     struct rq_route *route = NULL;
     rmq_error *err = NULL;
     rmq_status st = rq_route_create(topic->name, answer->body, default_queues, &env, &route, &err);

@@ -5,6 +5,7 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/cases.h"
@@ -323,6 +324,37 @@ static void a_batch_can_be_sent_without_waiting(void)
     tl_cluster_stop(&cluster);
 }
 
+static void sends_go_to_the_vip_port_when_asked_to(void)
+{
+    struct tl_cluster cluster;
+    char brokers[256];
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    struct tl_proxy *vip = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    int port = atoi(strrchr(tl_proxy_addr(vip), ':') + 1);
+    snprintf(brokers, sizeof brokers, "a@127.0.0.1:%d", port + 2); /* nobody need listen there */
+    tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = cluster.group;
+    options.namesrv_addr = tl_namesrv_addr(ns);
+    options.vip_channel_enabled = true;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_message *message = message_of(&cluster);
+    TL_OK(rmq_producer_send(producer, message, WAIT_MS, NULL, &err));
+    TL_OK(rmq_producer_send_oneway(producer, message, &err));
+    TL_CHECK(async_queue(producer, message, NULL) >= 0);
+    TL_CHECK(tl_proxy_seen(vip, SEND_V2) >= 2);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+    tl_proxy_stop(vip);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -332,6 +364,7 @@ int main(int argc, char **argv)
         TL_CASE(a_send_may_have_a_deadline_of_its_own),
         TL_CASE(the_codes_that_are_tried_again_can_be_chosen),
         TL_CASE(a_batch_can_be_sent_without_waiting),
+        TL_CASE(sends_go_to_the_vip_port_when_asked_to),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
