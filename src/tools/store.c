@@ -37,6 +37,7 @@ struct store_args {
     bool messages;
     rmq_store_options options;
     struct bar bar;
+    const char *next; /* what follows the bar, or NULL */
     struct tool_text list; /* findings as JSON */
 };
 
@@ -61,6 +62,7 @@ static bool draw_bar(int64_t done, int64_t total, void *user)
             total > 0 ? (int)(done * 100 / total) : 100,
             seconds > 0 ? (double)done / GIB / seconds : 0);
     if (last) {
+        fputs(a->next ? a->next : "", stderr);
         fputc('\n', stderr);
     }
     fflush(stderr);
@@ -457,6 +459,7 @@ static int rebuild(int argc, char **argv)
     rmq_error *err = NULL;
     a.options.message_delay_level = levels;
     a.options.finding = NULL;
+    a.next = "\nthe commit log is whole; building queues and index";
     rmq_status st = rmq_store_rebuild(a.dir, &a.options, &err);
     if (st != RMQ_OK) {
         return tool_fail("rebuild", st, err);
