@@ -111,6 +111,20 @@ rmq_status rq_commit_log_sync_from(struct rq_commit_log *log, int64_t from, rmq_
     return st;
 }
 
+void rq_commit_log_unflush_from(struct rq_commit_log *log, int64_t from)
+{
+    for (size_t i = 0; i < log->files.count; i++) {
+        struct rq_mapped_file *file = log->files.files[i];
+        if (file->start + (int64_t)file->size > from) {
+            file->flushed = 0;
+            file->has_name = false;
+        }
+    }
+    if (from < rq_commit_log_flushed(log)) {
+        atomic_store_explicit(&log->flushed, from, memory_order_release);
+    }
+}
+
 /* ---- ahead ---- */
 
 /* The next pages are brought into memory, so that appends do not fault while they hold the lock. Without ahead_lock: it takes a while. */

@@ -56,6 +56,9 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
 /* Recovery after a crash: what is in memory from an offset on need not be on disk; it is afterwards. */
 rmq_status rq_commit_log_sync_from(struct rq_commit_log *log, int64_t from, rmq_error **err);
 
+/* Recovery: from there on nothing counts as being on disk; the flusher brings it there. */
+void rq_commit_log_unflush_from(struct rq_commit_log *log, int64_t from);
+
 rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err);
 void rq_commit_log_stop(struct rq_commit_log *log); /* ends the helper, deletes an unused spare */
 void rq_commit_log_free(struct rq_commit_log *log);

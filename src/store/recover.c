@@ -4,11 +4,15 @@
  * Recovery: finds the end of the commit log and brings queues and index into agreement with it. Runs inside rq_store_open, before any
  * other thread exists. Counterparts: CommitLog.recoverNormally, CommitLog.recoverAbnormally.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <unistd.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "base/time.h"
 #include "store/closed.h"
 #include "store/store_priv.h"
@@ -44,7 +48,8 @@ static bool has_lost_page(const struct rq_record *record, size_t pos)
     size_t at = (RQ_STORE_PAGE - begin % RQ_STORE_PAGE) % RQ_STORE_PAGE;
     for (; at < properties.n; at += RQ_STORE_PAGE) {
         size_t n = properties.n - at < RQ_STORE_PAGE ? properties.n - at : RQ_STORE_PAGE;
-        if (properties.p[at] == '\0' && memcmp(properties.p + at, properties.p + at + 1, n - 1) == 0) {
+        if (properties.p[at] == '\0' &&
+            memcmp(properties.p + at, properties.p + at + 1, n - 1) == 0) {
             return true;
         }
     }
@@ -322,6 +327,50 @@ static bool tail_is_clean(struct rq_store *store, int64_t end)
     return clean;
 }
 
+static bool is_zero(const char *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* Whether nothing is written behind the end in its file: then there is nothing to cut off, and nothing to sync for that. Only what has
+ * pages is looked at. */
+static bool tail_is_zero(struct rq_store *store, int64_t end)
+{
+    struct rq_mapped_file *file = rq_mapped_file_queue_find(&store->log.files, end);
+    if (!file) {
+        return true;
+    }
+    int fd = rq_sys_open(file->path, O_RDONLY, 0);
+    off_t at = (off_t)(end - file->start);
+    bool zero = fd >= 0;
+    while (zero) {
+        off_t from = lseek(fd, at, SEEK_DATA);
+        if (from < 0) {
+            zero = errno == ENXIO; /* no more data */
+            break;
+        }
+        at = lseek(fd, from, SEEK_HOLE);
+        at = at < from || at > (off_t)file->size ? (off_t)file->size : at;
+        zero = is_zero(file->data + from, (size_t)(at - from));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    rq_mapped_file_release(file);
+    return zero;
+}
+
+/* After a crash the last messages may be in memory only. With synchronous flush they are shown and built upon at once, so they are synced
+ * first; otherwise the flusher does that while the store is in use already. */
+static rmq_status sync_recovered(struct rq_store *store, int64_t start, rmq_error **err)
+{
+    if (store->options.flush_disk_type == RQ_FLUSH_SYNC) {
+        return rq_commit_log_sync_from(&store->log, start, err);
+    }
+    rq_commit_log_unflush_from(&store->log, start);
+    return RMQ_OK;
+}
+
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err)
 {
     int64_t began_ms = rq_mono_ms();
@@ -341,12 +390,12 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
         st = settle_queues(store, walk.offset, normal, err);
     }
     if (st == RMQ_OK) {
-        bool wipe = !normal || !tail_is_clean(store, walk.offset);
+        bool wipe = normal ? !tail_is_clean(store, walk.offset) : !tail_is_zero(store, walk.offset);
         set_last_time(store, &walk);
         st = rq_commit_log_set_end(&store->log, walk.offset, wipe, err);
     }
-    if (st == RMQ_OK && !normal) { /* it is shown to consumers now, and others are acknowledged behind it */
-        st = rq_commit_log_sync_from(&store->log, start, err);
+    if (st == RMQ_OK && !normal) {
+        st = sync_recovered(store, start, err);
     }
     atomic_store_explicit(&store->dispatcher.done, walk.offset, memory_order_release);
     if (st == RMQ_OK && !normal) {

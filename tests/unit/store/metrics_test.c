@@ -83,6 +83,32 @@ START_TEST(what_is_not_dispatched_is_a_lag)
 }
 END_TEST
 
+START_TEST(what_a_crash_left_in_memory_is_flushed_behind_the_open_store)
+{
+    struct fixture fix;
+    struct rq_store_metrics now;
+    fixture_begin(&fix);
+    fix.options.flush_interval_commit_log_ms = 3600000; /* only when asked */
+    fix.options.flush_interval_consume_queue_ms = 3600000;
+    fixture_open(&fix);
+    for (int i = 0; i < 300; i++) {
+        struct rq_msg msg = fixture_msg("T", 0, 400, (unsigned)i, NULL);
+        fixture_append(&fix, &msg);
+    }
+    fixture_crash(&fix);
+    fixture_open(&fix);
+    fixture_check_queue(&fix, "T", 0, 300, 0);
+    rq_store_metrics(fix.store, &now);
+    ck_assert_int_eq(now.info.flushed_commit_log_offset, 0);
+    ck_assert_int_gt(now.dirty_pages, 0);
+    ck_assert_int_eq(rq_store_flush(fix.store, NULL), RMQ_OK);
+    rq_store_metrics(fix.store, &now);
+    ck_assert_int_eq(now.info.flushed_commit_log_offset, now.info.max_commit_log_offset);
+    ck_assert_uint_eq(now.flush_bytes, (uint64_t)now.info.max_commit_log_offset);
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *metrics_suite(void)
 {
     Suite *suite = suite_create("metrics");
@@ -91,6 +117,7 @@ Suite *metrics_suite(void)
     tcase_add_test(tc, buckets_are_powers_of_two);
     tcase_add_test(tc, appends_and_flushes_are_counted);
     tcase_add_test(tc, what_is_not_dispatched_is_a_lag);
+    tcase_add_test(tc, what_a_crash_left_in_memory_is_flushed_behind_the_open_store);
     suite_add_tcase(suite, tc);
     return suite;
 }
