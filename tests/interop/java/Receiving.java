@@ -24,7 +24,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). With later=N it
  * asks for every N-th message again, a second later; with listener=orderly it takes the queues under the broker's locks; from
- * message timedFrom=N on it notes how long each was on its way.
+ * message timedFrom=N on it notes how long each was on its way; with pop=1 the broker says which queues it pulls or pops.
  */
 final class Receiving implements MessageListenerConcurrently {
     private static final Map<String, Receiving> RUNNING = new ConcurrentHashMap<>();
@@ -53,6 +53,10 @@ final class Receiving implements MessageListenerConcurrently {
         consumer.setConsumeThreadMin(args.number("threads", 4));
         consumer.setConsumeThreadMax(args.number("threads", 4));
         consumer.subscribe(topic, args.get("expr", "*").replace("||", " || "));
+        if (args.number("pop", 0) > 0) {
+            // Only clients of 5.x have it.
+            DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
+        }
         if (args.get("strategy", "AVG").equals("CONSISTENT_HASH")) {
             consumer.setAllocateMessageQueueStrategy(new AllocateMessageQueueConsistentHash());
         }
