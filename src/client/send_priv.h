@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What send_prepare.c (single messages) and send_batch.c share. On the sender's thread.
+ * What files of a send share: send_prepare.c (single messages) and send_batch.c, on the sender's thread; send_pool.c (operation objects) and
+ * send_complete.c, any thread.
  */
 #ifndef RQ_CLIENT_SEND_PRIV_H
 #define RQ_CLIENT_SEND_PRIV_H
@@ -25,5 +26,28 @@ rmq_status rq_send_end_text(struct rq_send_op *op, rmq_error **err);
 
 /* A body of what the buffer holds, which is detached; NULL when out of memory. */
 struct rq_body *rq_send_wrap_buf(struct rq_buf *buf);
+
+/* ---- send_pool.c; those that end in locked with the pool's lock ---- */
+
+void rq_send_leave_window_locked(struct rq_send_op *op);
+void rq_send_tell_drain_locked(struct rq_send_pool *pool); /* an operation is off the active list */
+
+/* A send is over: counts it, once. */
+void rq_send_count_locked(struct rq_send_op *op);
+
+/* The completion was received. The object must be off the active list: the machine may put it among the free ones from here on. Returns
+ * whether the machine has ended; if not, it frees the object when it does. */
+bool rq_send_note_consumed(struct rq_send_op *op);
+
+/* What a send leaves behind; without the lock. Then it is put among the free ones, whose references of the pool are dropped last. */
+void rq_send_clean(struct rq_send_op *op);
+void rq_send_put_free_locked(struct rq_send_pool *pool, struct rq_send_op *op);
+void rq_send_unlock_and_drop(struct rq_send_pool *pool, unsigned refs);
+void rq_send_recycle(struct rq_send_op *op); /* all of it for one; without the lock */
+
+/* ---- send_complete.c ---- */
+
+void rq_send_run_callbacks(struct rq_work *work);
+void rq_send_post_work(struct rq_task *task);
 
 #endif
