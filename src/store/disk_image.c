@@ -35,8 +35,8 @@ static uint64_t next_random(uint64_t *state)
 /* "from" becomes "to": path below another directory. false when it is not below, or too long. */
 static bool move_path(const char *path, const char *from, const char *to, char out[PATH_MAX])
 {
-    size_t n = strlen(from);
-    if (strncmp(path, from, n) != 0 || path[n] != '/') {
+    size_t n = from && to ? strlen(from) : 0;
+    if (n == 0 || strncmp(path, from, n) != 0 || path[n] != '/') {
         return false;
     }
     int len = snprintf(out, PATH_MAX, "%s%s", to, path + n);

@@ -57,5 +57,6 @@ struct crash_round {
 
 bool crash_kill(struct crash_round *round, bool sync);
 bool crash_power(struct crash_round *round);
+void crash_power_end(struct crash_round *round); /* ends what the rounds left at work */
 
 #endif

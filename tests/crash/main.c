@@ -73,6 +73,7 @@ static bool run_loop(const char *kind, unsigned long rounds, uint64_t seed, stru
         good = run_round(&round, kind);
     }
     if (good) {
+        crash_power_end(&round);
         rq_sys_rmtree(dir);
         printf("ok %s: %lu rounds, seed %llu\n", kind, rounds, (unsigned long long)seed);
     } else {

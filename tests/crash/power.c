@@ -34,8 +34,11 @@ static bool begin(struct crash_round *round)
     return true;
 }
 
-static void end(struct crash_round *round)
+void crash_power_end(struct crash_round *round)
 {
+    if (!now.store) {
+        return;
+    }
     crash_work_stop(now.work);
     rq_store_close(now.store);
     rq_sys_rmtree(round->dir);
@@ -69,7 +72,7 @@ bool crash_power(struct crash_round *round)
     if (good) {
         rq_sys_rmtree(image);
         if (round->number % IMAGES == IMAGES - 1) {
-            end(round);
+            crash_power_end(round);
         }
     }
     return good;
