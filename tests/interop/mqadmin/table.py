@@ -7,6 +7,8 @@ import os
 import re
 import sys
 
+NUMBERED = re.compile(r"\d{3}-")  # the tool itself leaves directories that begin with a digit
+
 NOTES = {
     "brokerStatus": "same keys; `putMessageDistributeTime` has buckets of its own",
     "getBrokerConfig": "the options that are implemented here",
@@ -38,7 +40,7 @@ def outcome(path):
 
 def pairs(there, here):
     for name in sorted(os.listdir(there)):
-        if name[0].isdigit():
+        if NUMBERED.match(name):
             head, a = outcome(os.path.join(there, name))
             other = os.path.join(here, name)
             b = outcome(other)[1] if os.path.exists(other) else "not run"
@@ -53,7 +55,7 @@ def check_page(page, here):
             said.setdefault(row.group(1).replace("\\|", "|"), []).append(row.group(3).split(";")[0])
     bad = []
     count = 0
-    for name in sorted(n for n in os.listdir(here) if n[0].isdigit()):
+    for name in sorted(n for n in os.listdir(here) if NUMBERED.match(n)):
         head, came = outcome(os.path.join(here, name))
         command = " ".join(head.replace(" -n @ns", "").split())
         if command not in said:
