@@ -120,7 +120,8 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
                             (long long)timeout_ms);
     }
     if (!all_replied) {
-        return rq_error_set(err, RMQ_ERR_TIMEOUT, "there were requests without a reply after %lld ms",
+        return rq_error_set(err, RMQ_ERR_TIMEOUT,
+                            "there were requests without a reply after %lld ms",
                             (long long)timeout_ms);
     }
     return RMQ_OK;

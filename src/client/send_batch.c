@@ -37,7 +37,8 @@ static rmq_status check_batch_item(const rmq_message *first, const rmq_message *
                             "message %zu of the batch has another wait flag than the first", index);
     }
     if (message->timed) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has a time of delivery", index);
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has a time of delivery",
+                            index);
     }
     if (message->delay_level > 0) {
         return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has delay level %d",

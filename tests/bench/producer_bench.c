@@ -162,7 +162,7 @@ static void run_async(struct run *run, rmq_message *message)
         }
     }
     while (atomic_load_explicit(&run->flying, memory_order_acquire) > 0) {
-        const struct timespec pause = {.tv_nsec = 200000};
+        const struct timespec pause = {.tv_nsec = 2000000}; /* many threads may wait here */
         nanosleep(&pause, NULL);
     }
     free(flights);

@@ -210,7 +210,8 @@ static bool has_index(void *arg)
     struct key_wait *wait = arg;
     const rmq_message_view **list = NULL;
     size_t count = 0;
-    if (rmq_admin_query_message(wait->admin, wait->topic, wait->key, 32, 0, 0, 0, &list, &count, NULL) != RMQ_OK) {
+    if (rmq_admin_query_message(wait->admin, wait->topic, wait->key, 32, 0, 0, 0, &list, &count,
+                                NULL) != RMQ_OK) {
         return false;
     }
     rmq_admin_messages_free(list, count);
@@ -243,7 +244,8 @@ static void messages_are_found_by_key_and_by_unique_id(void)
         rmq_message_destroy(message);
     }
     TL_CHECK(tl_wait(has_index, &(struct key_wait){admin, cluster.topic, "first", 6}, 20000));
-    TL_OK(rmq_admin_query_message(admin, cluster.topic, "order-1", 32, 0, 0, 0, &list, &count, &err));
+    TL_OK(
+        rmq_admin_query_message(admin, cluster.topic, "order-1", 32, 0, 0, 0, &list, &count, &err));
     TL_EQUAL(count, 2);
     for (size_t i = 0; i < count; i++) {
         size_t size = 0;
@@ -259,13 +261,15 @@ static void messages_are_found_by_key_and_by_unique_id(void)
     TL_EQUAL(count, 1);
     TL_CHECK(strcmp(rmq_message_view_id(list[0]), id) == 0);
     rmq_admin_messages_free(list, count);
-    TL_EQUAL(rmq_admin_query_message(admin, cluster.topic, "order-9", 32, 0, 0, 0, &list, &count, &err),
-             RMQ_ERR_NOT_FOUND);
+    TL_EQUAL(
+        rmq_admin_query_message(admin, cluster.topic, "order-9", 32, 0, 0, 0, &list, &count, &err),
+        RMQ_ERR_NOT_FOUND);
     TL_CHECK(strstr(rmq_error_message(err), "order-9") != NULL);
     rmq_error_destroy(err);
     err = NULL;
-    TL_EQUAL(rmq_admin_query_message(admin, cluster.topic, "first", 32, 0, 1000, 0, &list, &count, NULL),
-             RMQ_ERR_NOT_FOUND);
+    TL_EQUAL(
+        rmq_admin_query_message(admin, cluster.topic, "first", 32, 0, 1000, 0, &list, &count, NULL),
+        RMQ_ERR_NOT_FOUND);
     rmq_admin_destroy(admin);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
@@ -294,10 +298,13 @@ static void the_ends_of_a_queue_can_be_asked_for(void)
     TL_CHECK(stored > 1600000000000);
     TL_OK(rmq_admin_search_offset(admin, cluster.topic, broker, 0, stored, 0, &offset, &err));
     TL_EQUAL(offset, 0);
-    TL_OK(rmq_admin_search_offset(admin, cluster.topic, broker, 0, stored + 86400000, 0, &offset, &err));
+    TL_OK(rmq_admin_search_offset(admin, cluster.topic, broker, 0, stored + 86400000, 0, &offset,
+                                  &err));
     TL_CHECK(offset >= 4); /* the last, or behind it, as the broker's version has it */
-    TL_EQUAL(rmq_admin_max_offset(admin, cluster.topic, "nobody", 0, 0, &offset, NULL), RMQ_ERR_NO_BROKER);
-    TL_EQUAL(rmq_admin_max_offset(admin, cluster.topic, NULL, 0, 0, &offset, NULL), RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_admin_max_offset(admin, cluster.topic, "nobody", 0, 0, &offset, NULL),
+             RMQ_ERR_NO_BROKER);
+    TL_EQUAL(rmq_admin_max_offset(admin, cluster.topic, NULL, 0, 0, &offset, NULL),
+             RMQ_ERR_INVALID);
     rmq_admin_queue_status_free(queues, count);
     rmq_admin_destroy(admin);
     rmq_producer_destroy(producer);

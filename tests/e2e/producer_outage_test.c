@@ -306,12 +306,9 @@ static void bad_name_server_lists_are_refused_at_creation(void)
     static const struct {
         const char *list;
         rmq_status status;
-    } bad[] = {{"host", RMQ_ERR_INVALID},
-               {"host:99999", RMQ_ERR_INVALID},
-               {"[::1:9876", RMQ_ERR_INVALID},
-               {";;", RMQ_ERR_NO_NAMESRV},
-               {"http://host", RMQ_ERR_INVALID},
-               {"http://127.0.0.1:1/nsaddr", RMQ_ERR_NO_NAMESRV}};
+    } bad[] = {{"host", RMQ_ERR_INVALID},        {"host:99999", RMQ_ERR_INVALID},
+               {"[::1:9876", RMQ_ERR_INVALID},   {";;", RMQ_ERR_NO_NAMESRV},
+               {"http://host", RMQ_ERR_INVALID}, {"http://127.0.0.1:1/nsaddr", RMQ_ERR_NO_NAMESRV}};
     unsetenv("NAMESRV_ADDR");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         rmq_error *err = NULL;
