@@ -12,6 +12,7 @@
 #include "lib/usage.h"
 
 #define RESET_OFFSET     222
+#define CONSUMER_STATUS  223
 #define RUNNING_INFO     307
 #define CONSUME_DIRECTLY 309
 
@@ -147,12 +148,34 @@ static void an_administrator_takes_a_running_group_back(void)
     tl_cluster_stop(&cluster);
 }
 
+static void an_administrator_asks_a_group_how_far_it_is(void)
+{
+    struct tl_cluster cluster;
+    char ext[512];
+    char words[256];
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    send(&cluster, 0, 10);
+    tl_seen_wait(&seen, 10, 5000);
+    snprintf(ext, sizeof ext, "{\"group\":\"%s\",\"topic\":\"%s\",\"clientAddr\":\"\"}",
+             cluster.group, cluster.topic);
+    TL_EQUAL(tl_ask(rmq_broker_addr(cluster.broker), CONSUMER_STATUS, ext, answer, sizeof answer),
+             0);
+    must_say(rmq_consumer_client_id(consumer));
+    snprintf(words, sizeof words, "\"topic\":\"%s\"}:", cluster.topic);
+    must_say(words);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         TL_CASE(running_info_tells_options_queues_and_rates),
         TL_CASE(a_message_is_consumed_directly),
         TL_CASE(an_administrator_takes_a_running_group_back),
+        TL_CASE(an_administrator_asks_a_group_how_far_it_is),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
