@@ -13,6 +13,8 @@
 #include "lib/usage.h"
 
 static struct tl_seen seen;
+static char store[64];
+static rmq_namesrv *namesrv;
 
 static void start_broker(struct tl_cluster *cluster, int queues, bool filter)
 {
@@ -23,15 +25,28 @@ static void start_broker(struct tl_cluster *cluster, int queues, bool filter)
         tl_skip("the broker is not in this process");
     }
     TL_OK(rmq_broker_config_create(&config, &err));
-    TL_OK(rmq_broker_config_standalone(config, &err));
+    TL_OK(rmq_namesrv_start(NULL, 0, &namesrv, &err));
+    TL_OK(rmq_broker_config_set(config, "namesrvAddr", rmq_namesrv_addr(namesrv), &err));
+    TL_OK(rmq_broker_config_set(config, "listenPort", "0", &err));
+    snprintf(store, sizeof store, "/tmp/rmq-control-XXXXXX");
+    TL_CHECK(mkdtemp(store) != NULL);
+    TL_OK(rmq_broker_config_set(config, "storePathRootDir", store, &err));
     TL_OK(rmq_broker_config_set(config, "enablePropertyFilter", filter ? "true" : "false", &err));
     TL_OK(rmq_broker_start(config, &cluster->broker, &err));
     rmq_broker_config_destroy(config);
     snprintf(cluster->topic, sizeof cluster->topic, "Control");
     snprintf(cluster->group, sizeof cluster->group, "control-group");
-    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s",
-             rmq_broker_namesrv_addr(cluster->broker));
+    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", rmq_namesrv_addr(namesrv));
     TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, queues, &err));
+}
+
+static void stop_broker(struct tl_cluster *cluster)
+{
+    char command[128];
+    tl_cluster_stop(cluster);
+    rmq_namesrv_stop(namesrv);
+    snprintf(command, sizeof command, "rm -rf %s", store);
+    TL_EQUAL(system(command), 0);
 }
 
 static rmq_consumer_options options_of(const struct tl_cluster *cluster)
@@ -91,7 +106,7 @@ static void a_condition_on_properties_is_kept_by_the_broker(void)
     TL_EQUAL(atomic_load(&seen.total), 12);
     TL_EQUAL(atomic_load(&seen.times[101]), 1);
     rmq_consumer_destroy(consumer);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 static void must_refuse(const struct tl_cluster *cluster, const char *sql, const char *words)
@@ -114,10 +129,10 @@ static void a_broker_without_sql_or_with_a_bad_condition_ends_the_start_with_its
     struct tl_cluster cluster;
     start_broker(&cluster, 1, false);
     must_refuse(&cluster, "n > 1", "does not support consumer to filter message by SQL92");
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
     start_broker(&cluster, 1, true);
     must_refuse(&cluster, "n >", "SUBSCRIPTION_PARSE_FAILED");
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 static void an_unknown_expression_type_and_an_empty_condition_are_refused_at_once(void)
@@ -133,7 +148,7 @@ static void an_unknown_expression_type_and_an_empty_condition_are_refused_at_onc
         rmq_consumer_subscribe_selector(consumer, cluster.topic, (rmq_expression_type)7, "*", NULL),
         RMQ_ERR_INVALID);
     rmq_consumer_destroy(consumer);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 /* ---- subscriptions that come and go ---- */
@@ -157,7 +172,7 @@ static void a_topic_that_is_given_up_goes_on_where_it_stopped(void)
     }
     TL_EQUAL(atomic_load(&seen.total), 60);
     rmq_consumer_destroy(consumer);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 /* ---- pauses, lag ---- */
@@ -204,7 +219,7 @@ static void a_suspended_queue_waits_while_the_others_go_on(void)
     TL_EQUAL(rmq_consumer_suspend_queue(consumer, "Nothing", "broker-a", 0, NULL),
              RMQ_ERR_NOT_FOUND);
     rmq_consumer_destroy(consumer);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 /* ---- workers ---- */
@@ -255,7 +270,7 @@ static void the_number_of_workers_changes_while_they_work(void)
     TL_EQUAL(rmq_consumer_set_consume_thread_nums(consumer, 1001, NULL), RMQ_ERR_INVALID);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), sent);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 /* ---- shares ---- */
@@ -331,7 +346,7 @@ static void an_own_function_shares_the_queues(void)
     tl_seen_wait(&seen, 50, 10000);
     rmq_consumer_destroy(goal.consumers[0]);
     rmq_consumer_destroy(goal.consumers[1]);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 static void a_fixed_list_and_machine_rooms_are_options(void)
@@ -358,7 +373,7 @@ static void a_fixed_list_and_machine_rooms_are_options(void)
     rmq_consumer_destroy(goal.consumers[0]);
     options.allocate_strategy = "MACHINE_ROOM_NEARBY";
     TL_EQUAL(rmq_consumer_create(&options, &consumer, NULL), RMQ_ERR_INVALID);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 static const char *room_of(const char *name, size_t *length, void *user)
@@ -382,7 +397,7 @@ static void a_room_without_members_is_shared_by_all(void)
     TL_CHECK(tl_wait(are_shared, &goal, 10000));
     rmq_consumer_destroy(goal.consumers[0]);
     rmq_consumer_destroy(goal.consumers[1]);
-    tl_cluster_stop(&cluster);
+    stop_broker(&cluster);
 }
 
 int main(int argc, char **argv)
