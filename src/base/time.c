@@ -35,3 +35,11 @@ int64_t rq_deadline_ms(int64_t timeout_ms)
     }
     return now + timeout_ms;
 }
+
+int64_t rq_timeout_ms(int64_t timeout_ms, int64_t otherwise_ms)
+{
+    if (timeout_ms <= 0) {
+        return otherwise_ms;
+    }
+    return timeout_ms < RQ_TIMEOUT_MOST_MS ? timeout_ms : RQ_TIMEOUT_MOST_MS;
+}

@@ -60,7 +60,7 @@ rmq_status rq_admin_begin(const rmq_admin *admin, bool complete, const char *nee
     if (!complete) {
         return rq_error_set(err, RMQ_ERR_INVALID, "required: %s", needs);
     }
-    *deadline_ms = rq_mono_ms() + (timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS);
+    *deadline_ms = rq_mono_ms() + rq_timeout_ms(timeout_ms, DEFAULT_TIMEOUT_MS);
     return RMQ_OK;
 }
 

@@ -13,7 +13,6 @@
 #include "client/consumer_priv.h"
 
 #define DEFAULT_TIMEOUT_MS  10000
-#define TIMEOUT_MOST_MS     86400000
 #define BEAT_CHECK_MS       2
 #define BEAT_WAIT_MS        1000
 #define LAST_STEPS_MOST_MS  3000 /* committing and leaving, when brokers do not answer */
@@ -207,8 +206,8 @@ rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq
     if (rq_instance_forked(consumer->instance)) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
     }
-    int64_t timeout = timeout_ms <= 0 ? DEFAULT_TIMEOUT_MS : timeout_ms;
-    int64_t deadline = rq_deadline_ms(timeout < TIMEOUT_MOST_MS ? timeout : TIMEOUT_MOST_MS);
+    int64_t timeout = rq_timeout_ms(timeout_ms, DEFAULT_TIMEOUT_MS);
+    int64_t deadline = rq_deadline_ms(timeout);
     rq_mutex_lock(&consumer->lock);
     bool closed = consumer->state == RQ_CONSUMER_CLOSED;
     consumer->state = closed ? consumer->state : RQ_CONSUMER_CLOSING;

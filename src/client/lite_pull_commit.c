@@ -7,6 +7,7 @@
  */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/time.h"
 #include "client/lite_pull_priv.h"
 #include "client/queue_ask.h"
 #include "client/queue_list.h"
@@ -189,7 +190,7 @@ static rmq_status make_call(struct rmq_lite_pull_consumer *consumer, const rmq_q
     }
     call->consumer = consumer;
     call->queues = queues;
-    call->timeout_ms = timeout_ms > 0 ? timeout_ms : COMMIT_TIMEOUT_MS;
+    call->timeout_ms = rq_timeout_ms(timeout_ms, COMMIT_TIMEOUT_MS);
     call->waits = waits;
     call->work.run = call_back;
     rq_waiter_init(&call->waiter);

@@ -152,7 +152,7 @@ rmq_status rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq
     if (rq_forked_since(producer->mark)) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the producer was made by the parent process");
     }
-    int64_t timeout = timeout_ms > 0 ? timeout_ms : SHUTDOWN_MS;
+    int64_t timeout = rq_timeout_ms(timeout_ms, SHUTDOWN_MS);
     rq_mutex_lock(&producer->lock);
     bool first = producer->life == LIFE_OPEN;
     if (first) {

@@ -15,7 +15,7 @@
 int64_t rq_producer_deadline_ms(const struct rmq_producer *producer, int64_t now_ms,
                                 int64_t timeout_ms)
 {
-    return now_ms + (timeout_ms > 0 ? timeout_ms : producer->options.send_msg_timeout_ms);
+    return now_ms + rq_timeout_ms(timeout_ms, producer->options.send_msg_timeout_ms);
 }
 
 /* What a blocking send is asked for. */

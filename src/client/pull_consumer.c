@@ -231,7 +231,7 @@ rmq_status rmq_pull_consumer_shutdown(rmq_pull_consumer *consumer, int64_t timeo
     if (st != RMQ_OK) {
         return st;
     }
-    int64_t deadline = rq_mono_ms() + (timeout_ms > 0 ? timeout_ms : CLOSE_TIMEOUT_MS);
+    int64_t deadline = rq_mono_ms() + rq_timeout_ms(timeout_ms, CLOSE_TIMEOUT_MS);
     rq_mutex_lock(&consumer->lock);
     consumer->closing = true;
     rq_mutex_unlock(&consumer->lock);

@@ -173,7 +173,7 @@ rmq_status rmq_pull_consumer_persist_offsets(rmq_pull_consumer *consumer, int64_
 {
     rmq_status st = rq_pull_consumer_check(consumer, NULL, consumer, err);
     return st == RMQ_OK ? rq_pull_consumer_persist(
-                              consumer, rq_mono_ms() + (timeout_ms > 0 ? timeout_ms : 5000), err)
+                              consumer, rq_mono_ms() + rq_timeout_ms(timeout_ms, 5000), err)
                         : st;
 }
 

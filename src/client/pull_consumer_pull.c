@@ -250,9 +250,8 @@ static void fill_request(struct pull_op *op, int64_t offset, int32_t max_nums, b
 {
     struct rmq_pull_consumer *consumer = op->consumer;
     const rmq_pull_consumer_options *options = &consumer->options;
-    int64_t timeout = timeout_ms > 0 ? timeout_ms
-                      : block        ? options->consumer_timeout_when_suspend_ms
-                                     : options->consumer_pull_timeout_ms;
+    int64_t timeout = rq_timeout_ms(timeout_ms, block ? options->consumer_timeout_when_suspend_ms
+                                                      : options->consumer_pull_timeout_ms);
     int64_t suspend = block ? options->broker_suspend_max_time_ms : 0;
     op->fields = (struct rq_hdr_pull){
         .consumer_group = rq_slice_str(options->consumer_group),

@@ -157,7 +157,7 @@ static struct rq_queue_ask question(struct rq_instance *instance, const struct r
         .code = code,
         .table = table,
         .fields = fields,
-        .deadline_ms = rq_mono_ms() + (timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS)};
+        .deadline_ms = rq_mono_ms() + rq_timeout_ms(timeout_ms, DEFAULT_TIMEOUT_MS)};
 }
 
 static rmq_status ask_offset(struct rq_queue_ask *ask, const char *what, int32_t not_found,

@@ -108,7 +108,7 @@ rmq_status rq_queue_list_fetch(struct rq_instance *instance, const char *topic, 
                                struct rmq_queue_list **out, rmq_error **err)
 {
     struct rq_route *route = NULL;
-    int64_t deadline = rq_mono_ms() + (timeout_ms > 0 ? timeout_ms : FETCH_TIMEOUT_MS);
+    int64_t deadline = rq_mono_ms() + rq_timeout_ms(timeout_ms, FETCH_TIMEOUT_MS);
     rmq_status st = rq_route_wait(instance, topic, 0, deadline, &route, err);
     if (st != RMQ_OK) {
         return st;

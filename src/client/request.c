@@ -324,9 +324,7 @@ static rmq_status begin(struct rmq_producer *producer, const rmq_message *messag
         return rq_error_set(err, RMQ_ERR_INVALID, "message is NULL");
     }
     rmq_status st = rq_producer_enter(producer, err);
-    if (st == RMQ_OK && *timeout_ms <= 0) {
-        *timeout_ms = producer->options.send_msg_timeout_ms;
-    }
+    *timeout_ms = rq_timeout_ms(*timeout_ms, producer->options.send_msg_timeout_ms);
     return st;
 }
 

@@ -349,6 +349,60 @@ static void expect_batch_error(rmq_producer *producer, const rmq_message *a, con
     rmq_error_destroy(err);
 }
 
+static void a_time_out_may_be_of_any_size(void)
+{
+    struct tl_cluster cluster;
+    struct counter counter = {0};
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    char *list = NULL;
+    rmq_send_options how;
+    tl_cluster_start(&cluster, QUEUES);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_message *message = message_of(&cluster, "body", 4);
+    TL_OK(rmq_producer_send(producer, message, INT64_MAX, NULL, &err));
+    rmq_send_options_init(&how, sizeof how);
+    how.timeout_ms = INT64_MAX;
+    TL_OK(rmq_producer_send_async_with(producer, message, &how, count_send, &counter, &err));
+    TL_OK(rmq_producer_shutdown(producer, INT64_MAX, &err));
+    TL_EQUAL(atomic_load(&counter.ok), 1);
+    TL_EQUAL(stored(&cluster), 2);
+    TL_OK(rmq_admin_create(cluster.namesrv, &admin, &err));
+    TL_OK(rmq_admin_topic_list(admin, INT64_MAX, &list, &err));
+    rmq_string_free(list);
+    rmq_admin_destroy(admin);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+/* Under memcheck this also shows that the refusal reads nothing of a message that was not stored. */
+static void a_body_over_the_broker_s_limit_is_refused_with_its_words(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    size_t size = 4194305;
+    char *big = calloc(1, size);
+    tl_cluster_start(&cluster, QUEUES);
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "large";
+    options.namesrv_addr = cluster.namesrv;
+    options.max_message_size = (int32_t)size;
+    options.compress_type = "NONE";
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_message *message = message_of(&cluster, big, size);
+    TL_EQUAL(rmq_producer_send(producer, message, WAIT_MS, NULL, &err), RMQ_ERR_BROKER);
+    TL_CHECK(strstr(rmq_error_message(err), "body too large: 4194305 bytes, limit 4194304") !=
+             NULL);
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    free(big);
+    tl_cluster_stop(&cluster);
+}
+
 static void what_cannot_be_sent_is_refused_with_the_numbers(void)
 {
     struct tl_cluster cluster;
@@ -575,6 +629,8 @@ int main(int argc, char **argv)
         TL_CASE(one_way_sends_arrive),
         TL_CASE(the_queue_can_be_chosen),
         TL_CASE(a_batch_is_one_request_with_an_id_for_each_message),
+        TL_CASE(a_time_out_may_be_of_any_size),
+        TL_CASE(a_body_over_the_broker_s_limit_is_refused_with_its_words),
         TL_CASE(what_cannot_be_sent_is_refused_with_the_numbers),
         TL_CASE(bodies_arrive_unchanged_with_zlib),
         TL_CASE(bodies_arrive_unchanged_with_lz4),

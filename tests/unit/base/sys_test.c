@@ -156,6 +156,10 @@ START_TEST(deadlines_saturate)
     ck_assert(rq_deadline_ms(INT64_MAX) == RQ_FOREVER);
     int64_t now = rq_mono_ms();
     ck_assert(rq_deadline_ms(1000) >= now + 1000);
+    ck_assert(rq_timeout_ms(0, 5) == 5);
+    ck_assert(rq_timeout_ms(INT64_MIN, 5) == 5);
+    ck_assert(rq_timeout_ms(7, 5) == 7);
+    ck_assert(rq_timeout_ms(INT64_MAX, 5) == RQ_TIMEOUT_MOST_MS);
 }
 END_TEST
 
