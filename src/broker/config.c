@@ -20,6 +20,9 @@
 
 rmq_status rmq_broker_config_create(rmq_broker_config **out, rmq_error **err)
 {
+    if (!out) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "broker configuration: out is NULL");
+    }
     rmq_broker_config *config = rq_calloc(1, sizeof *config);
     if (!config) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");

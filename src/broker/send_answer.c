@@ -130,7 +130,9 @@ void rq_send_answer_one(const struct rq_request *request, const struct rq_store_
                         int32_t queue_id, struct rq_slice unique_key, struct rq_slice recall_handle)
 {
     char id[RQ_MSGID_MAX + 1];
-    size_t n = rq_msgid_of_offset(&request->broker->store_host, put->commit_log_offset, id);
+    size_t n = put->status == RQ_PUT_OK
+                   ? rq_msgid_of_offset(&request->broker->store_host, put->commit_log_offset, id)
+                   : 0;
     struct answer answer = {
         .msg_id = rq_slice(id, n), .unique_key = unique_key, .recall_handle = recall_handle,
         .queue_id = queue_id};

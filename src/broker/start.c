@@ -284,6 +284,9 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
 
 rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, rmq_error **err)
 {
+    if (!out) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "broker: out is NULL");
+    }
     struct rmq_broker *broker = rq_calloc(1, sizeof *broker);
     if (!broker) {
         return no_memory(err);

@@ -117,6 +117,9 @@ rmq_status rmq_namesrv_start_properties(const char *address, int port, const cha
                                         rmq_namesrv **out, rmq_error **err)
 {
     struct rq_loop *loop = NULL;
+    if (!out) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "name server: out is NULL");
+    }
     rmq_status st = rq_loop_create("rmq-namesrv", &loop, err);
     if (!st) {
         const char *host = address ? address : "127.0.0.1";

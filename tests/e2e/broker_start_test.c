@@ -126,6 +126,15 @@ static void a_port_in_use_is_an_error_with_its_address(void)
     rmq_broker_stop(NULL);
 }
 
+static void without_a_place_for_the_handle_nothing_starts(void)
+{
+    rmq_error *err = NULL;
+    TL_EQUAL(rmq_broker_start(NULL, NULL, &err), RMQ_ERR_INVALID);
+    rmq_error_destroy(err);
+    TL_EQUAL(rmq_broker_config_create(NULL, NULL), RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_namesrv_start(NULL, 0, NULL, NULL), RMQ_ERR_INVALID);
+}
+
 static void an_unknown_property_names_the_nearest(void)
 {
     rmq_broker_config *config = NULL;
@@ -169,6 +178,7 @@ static const struct tl_case cases[] = {
     TL_CASE(leaves_nothing_behind),
     TL_CASE(two_brokers_share_a_process),
     TL_CASE(a_port_in_use_is_an_error_with_its_address),
+    TL_CASE(without_a_place_for_the_handle_nothing_starts),
     TL_CASE(an_unknown_property_names_the_nearest),
     TL_CASE(a_store_is_not_opened_twice),
 };
