@@ -237,8 +237,8 @@ $(B)/test/soak/%: $(B)/test/soak/%.o $(LIB_TEST_OBJECTS) $(SHARED)
 # Makes a body that expands without end.
 $(B)/test/e2e/bad_body_test: LDLIBS += -lz
 
-# Runs the command.
-$(B)/test/e2e/store_command_test: | $(COMMAND)
+# Run the command.
+$(B)/test/e2e/store_command_test $(B)/test/e2e/command_test: | $(COMMAND)
 
 $(B)/test/replay/%: $(B)/test/fuzz/%.o $(B)/test/lib/main_replay.o $(call objects,$(NEEDS_all))
 	$(call say,LD,$@)

@@ -62,9 +62,12 @@ rmq_status rq_address_split(const char *address, char *host, uint16_t *port, rmq
         }
     }
     int32_t number = 0;
-    if (!colon || !rq_slice_to_i32(rq_slice_str(colon + 1), &number) || number < 1 ||
-        number > UINT16_MAX) {
+    if (!colon || !colon[1]) {
         return rq_error_set(err, RMQ_ERR_INVALID, "address \"%s\" has no port", address);
+    }
+    if (!rq_slice_to_i32(rq_slice_str(colon + 1), &number) || number < 1 || number > UINT16_MAX) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "address \"%s\": the port is not in 1 … 65535",
+                            address);
     }
     size_t n = (size_t)(end - begin);
     if (n == 0 || n >= RQ_HOST_MAX || (begin == address && memchr(begin, ':', n))) {

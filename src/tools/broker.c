@@ -40,13 +40,19 @@ static int set_log_level(const char *name)
     return tool_wrong("--log is off, error, warn, info or debug, not '%s'", name);
 }
 
+static int check_settings(const struct tool_list *settings)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        if (strchr(settings->items[i], '=') == NULL) {
+            return tool_wrong("--set needs key=value, not '%s'", settings->items[i]);
+        }
+    }
+    return TOOL_GO;
+}
+
 static rmq_status apply_setting(struct broker *b, const char *pair, rmq_error **err)
 {
     const char *equals = strchr(pair, '=');
-    if (equals == NULL) {
-        tool_wrong("--set needs key=value, not '%s'", pair);
-        return RMQ_ERR_INVALID;
-    }
     char *key = strndup(pair, (size_t)(equals - pair));
     rmq_status st = key != NULL ? rmq_broker_config_set(b->config, key, equals + 1, err) : RMQ_ERR_NOMEM;
     free(key);
@@ -87,11 +93,23 @@ static rmq_status add_namesrv(struct broker *b, rmq_error **err)
     return st;
 }
 
+/* Empty, the property would mean a store that is removed at the end. */
+static bool has_store(const struct broker *b)
+{
+    const char *store = rmq_broker_config_get(b->config, "storePathRootDir");
+    return b->temporary || (store != NULL && store[0] != '\0');
+}
+
 static int serve(struct broker *b, int signals)
 {
     rmq_broker *broker = NULL;
     rmq_error *err = NULL;
     rmq_status st = configure(b, &err);
+    if (st == RMQ_OK && !has_store(b)) {
+        tool_wrong("broker: storePathRootDir is empty; --temporary is for a store that is removed "
+                   "at the end");
+        return TOOL_FAILED;
+    }
     if (st == RMQ_OK) {
         st = add_namesrv(b, &err);
     }
@@ -136,6 +154,7 @@ int tool_broker(int argc, char **argv)
                                      sizeof options / sizeof options[0], NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(b.log) : rc;
+    rc = rc == TOOL_GO ? check_settings(&b.settings) : rc;
     if (rc != TOOL_GO) {
         return rc;
     }

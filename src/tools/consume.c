@@ -5,6 +5,7 @@
  * main thread waits for a signal, the deadline, or the last message, and prints events meanwhile.
  * Counterpart: mqadmin consumeMessage.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -37,7 +38,7 @@ struct consume {
     int64_t claimed; /* guarded by lock: messages printed or being waited for */
     int64_t printed; /* guarded by lock */
     bool stop;       /* guarded by lock */
-    bool broken;     /* guarded by lock: poll failed */
+    bool broken;     /* guarded by lock: poll or printing failed */
 };
 
 static void add_body(struct tool_text *line, const rmq_message_view *view)
@@ -69,7 +70,7 @@ static void add_properties(struct tool_text *line, const rmq_message_view *view)
     tool_text_free(&inner);
 }
 
-static void print_json(const rmq_message_view *view)
+static bool print_json(const rmq_message_view *view)
 {
     struct tool_text line = {0};
     tool_json_open(&line);
@@ -89,11 +90,12 @@ static void print_json(const rmq_message_view *view)
     tool_json_number(&line, "storeTimestamp", rmq_message_view_store_timestamp_ms(view));
     tool_json_number(&line, "reconsumeTimes", rmq_message_view_reconsume_times(view));
     tool_json_close(&line);
-    tool_text_flush(&line, stdout);
+    bool good = tool_text_flush(&line, stdout);
     tool_text_free(&line);
+    return good;
 }
 
-static void print_text(const rmq_message_view *view)
+static bool print_text(const rmq_message_view *view)
 {
     struct tool_text line = {0};
     size_t size = 0;
@@ -109,8 +111,9 @@ static void print_text(const rmq_message_view *view)
     } else {
         tool_text_format(&line, "(%zu bytes)", size);
     }
-    tool_text_flush(&line, stdout);
+    bool good = tool_text_flush(&line, stdout);
     tool_text_free(&line);
+    return good;
 }
 
 /* A worker takes a message only with a claim, so that no more than --count are taken. */
@@ -138,15 +141,14 @@ static void settle(struct consume *c, int64_t printed, bool broken)
     }
 }
 
-static void print_batch(const struct consume *c, const rmq_batch *batch)
+/* false when standard output does not take it: then the messages do not count as consumed. */
+static bool print_batch(const struct consume *c, const rmq_batch *batch)
 {
-    for (size_t i = 0; i < rmq_batch_count(batch); i++) {
-        if (c->json) {
-            print_json(rmq_batch_at(batch, i));
-        } else {
-            print_text(rmq_batch_at(batch, i));
-        }
+    bool good = true;
+    for (size_t i = 0; good && i < rmq_batch_count(batch); i++) {
+        good = c->json ? print_json(rmq_batch_at(batch, i)) : print_text(rmq_batch_at(batch, i));
     }
+    return good;
 }
 
 /* One claim: true while there may be more to do. */
@@ -156,11 +158,16 @@ static bool work_once(struct consume *c)
     rmq_error *err = NULL;
     rmq_status st = rmq_consumer_poll(c->consumer, &batch, POLL_MS, &err);
     if (st == RMQ_OK) {
-        int64_t n = (int64_t)rmq_batch_count(batch);
-        print_batch(c, batch);
-        rmq_consumer_finish(c->consumer, batch, RMQ_CONSUME_SUCCESS, NULL);
+        bool good = print_batch(c, batch);
+        int64_t n = good ? (int64_t)rmq_batch_count(batch) : 0;
+        if (!good) {
+            tool_wrong("standard output: %s", strerror(errno));
+        }
+        rmq_consumer_finish(c->consumer, batch, good ? RMQ_CONSUME_SUCCESS : RMQ_RECONSUME_LATER,
+                            NULL);
         rmq_batch_destroy(batch);
-        settle(c, n, false);
+        settle(c, n, !good);
+        return good;
     } else {
         bool closed = st == RMQ_ERR_CLOSED;
         settle(c, 0, st != RMQ_ERR_TIMEOUT && !closed);
@@ -335,7 +342,9 @@ static int64_t read_time(const char *words)
     struct tm parts = {.tm_isdst = -1};
     const char *end = strptime(words, strlen(words) == 14 ? "%Y%m%d%H%M%S" : "%Y-%m-%d %H:%M:%S", &parts);
     if (end != NULL && *end == '\0') {
-        return (int64_t)mktime(&parts) * 1000;
+        int day = parts.tm_mday;
+        time_t at = mktime(&parts);
+        return parts.tm_mday == day ? (int64_t)at * 1000 : -1; /* there is no 31 February */
     }
     char *rest = NULL;
     long long ms = strtoll(words, &rest, 10);

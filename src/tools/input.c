@@ -87,11 +87,16 @@ static rmq_message *start_message(const struct tool_input *input)
     if (st == RMQ_OK && input->key != NULL) {
         st = add_keys(message, input->key);
     }
+    if (st != RMQ_OK) {
+        tool_wrong("--tag or --key: %s", rmq_status_text(st));
+    }
     for (size_t i = 0; st == RMQ_OK && i < input->properties->count; i++) {
         st = set_property(message, input->properties->items[i]);
-        if (st == RMQ_ERR_INVALID) {
-            tool_wrong("the property '%s' is not name=value or its name is reserved",
-                       input->properties->items[i]);
+        if (st != RMQ_OK) {
+            tool_wrong("--property '%s': %s", input->properties->items[i],
+                       st != RMQ_ERR_INVALID
+                           ? rmq_status_text(st)
+                           : "not name=value, or a reserved name, or a byte 1 or 2 in it");
         }
     }
     if (st == RMQ_OK && input->delay_level > 0) {
@@ -104,11 +109,17 @@ static rmq_message *start_message(const struct tool_input *input)
         st = rmq_message_set_deliver_time_ms(message, input->deliver_at_ms);
     }
     if (st != RMQ_OK) {
-        tool_fail("message", st, NULL);
         rmq_message_destroy(message);
         return NULL;
     }
     return message;
+}
+
+bool tool_input_check(const struct tool_input *input)
+{
+    rmq_message *message = start_message(input);
+    rmq_message_destroy(message);
+    return message != NULL;
 }
 
 static const char *json_text(const cJSON *object, const char *name)

@@ -36,6 +36,8 @@ struct tool_input {
 /* The next message, to be destroyed by the caller; NULL at the end. *bad is set when a line could not be used; then the
  * end is not reached, and what is wrong has been said on standard error. */
 rmq_message *tool_input_next(struct tool_input *input, bool *bad);
+/* Whether messages can be made with topic, tag, key and properties as they are; false after a complaint. */
+bool tool_input_check(const struct tool_input *input);
 void tool_input_free(struct tool_input *input);
 
 /* Whole file, "-" for standard input; freed with free. NULL after a complaint. */

@@ -48,5 +48,10 @@ int main(int argc, char **argv)
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         return tool_version(argc, argv);
     }
-    return tool_dispatch("rmq", text, commands, sizeof commands / sizeof commands[0], argc, argv);
+    int rc = tool_dispatch("rmq", text, commands, sizeof commands / sizeof commands[0], argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && rc == TOOL_DONE) {
+        tool_wrong("not everything could be written to standard output");
+        rc = TOOL_FAILED;
+    }
+    return rc;
 }

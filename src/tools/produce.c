@@ -263,6 +263,9 @@ static int choose_input(struct produce *p)
     input->topic = p->topic;
     input->properties = &p->properties;
     input->left = p->count;
+    if (!tool_input_check(input)) {
+        return TOOL_USAGE;
+    }
     if (p->json_lines || p->lines) {
         input->kind = p->json_lines ? TOOL_INPUT_JSON_LINES : TOOL_INPUT_LINES;
         return TOOL_GO;

@@ -56,14 +56,14 @@ void tool_text_format(struct tool_text *text, const char *format, ...)
     text->size += (size_t)n;
 }
 
-void tool_text_flush(struct tool_text *text, FILE *out)
+bool tool_text_flush(struct tool_text *text, FILE *out)
 {
     tool_text_add(text, "\n", 1);
     flockfile(out);
-    fwrite(text->data, 1, text->size, out);
-    fflush(out);
+    bool good = fwrite(text->data, 1, text->size, out) == text->size && fflush(out) == 0;
     funlockfile(out);
     text->size = 0;
+    return good;
 }
 
 void tool_text_free(struct tool_text *text)

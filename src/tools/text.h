@@ -24,8 +24,8 @@ void tool_text_add(struct tool_text *text, const void *data, size_t size);
 void tool_text_puts(struct tool_text *text, const char *words);
 void tool_text_format(struct tool_text *text, const char *format, ...) RMQ_PRINTF(2, 3);
 
-/* Writes the text and a newline to the stream in one call, flushes, and empties the text. */
-void tool_text_flush(struct tool_text *text, FILE *out);
+/* Writes the text and a newline to the stream in one call, flushes, and empties the text. false when it could not be written. */
+bool tool_text_flush(struct tool_text *text, FILE *out);
 void tool_text_free(struct tool_text *text);
 
 /* Members of a JSON object: tool_json_open, then any of the others, then tool_json_close. A name is written as it is. */
