@@ -24,7 +24,9 @@ static void on_sent(const rmq_send_result *result, const rmq_error *err, void *u
     if (result != NULL) {
         atomic_fetch_add(&outcome->stored, 1);
     } else {
-        fprintf(stderr, "not stored: %s\n", rmq_error_message(err));
+        /* Without an answer nobody knows: sending again may make a second one. */
+        fprintf(stderr, "%s: %s\n", rmq_error_maybe_stored(err) ? "perhaps stored" : "not stored",
+                rmq_error_message(err));
         atomic_fetch_add(&outcome->failed, 1);
     }
 }
