@@ -112,7 +112,7 @@ static void what_is_not_acknowledged_is_popped_again_as_often_as_it_takes(void)
     TL_CHECK(strcmp(rmq_message_view_topic(view), cluster.topic) == 0 ||
              strncmp(rmq_message_view_topic(view), "%RETRY%", 7) == 0);
     TL_OK(rmq_pop_consumer_ack(consumer, cluster.topic, rmq_pop_result_handle(again, 0), 0, &err));
-    TL_CHECK(pop_one(consumer, cluster.topic, 2500) == NULL);
+    TL_CHECK(pop_one(consumer, cluster.topic, 1200) == NULL);
     rmq_pop_result_destroy(first);
     rmq_pop_result_destroy(again);
     rmq_pop_consumer_destroy(consumer);
@@ -134,7 +134,7 @@ static void a_message_is_kept_longer_and_acknowledged_by_its_new_handle(void)
     TL_OK(rmq_pop_consumer_change_invisible_time(consumer, cluster.topic,
                                                  rmq_pop_result_handle(result, 0), 60000, 0,
                                                  &handle, &err));
-    TL_CHECK(pop_one(consumer, cluster.topic, 2500) == NULL); /* the old time has passed */
+    TL_CHECK(pop_one(consumer, cluster.topic, 2000) == NULL); /* the old time has passed */
     TL_OK(rmq_pop_consumer_ack(consumer, cluster.topic, handle, 0, &err));
     rmq_string_free(handle);
     rmq_pop_result_destroy(result);
