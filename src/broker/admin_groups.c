@@ -75,6 +75,7 @@ void rq_process_delete_group(const struct rq_request *request)
         return;
     }
     (void)rq_groups_remove(&broker->groups, header.group_name);
+    rq_stats_forget(&broker->stats, rq_slice(NULL, 0), header.group_name);
     if (header.clean_offset) {
         rq_offsets_remove_group(&broker->offsets, header.group_name);
     }

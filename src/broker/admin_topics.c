@@ -169,6 +169,7 @@ void rq_process_delete_topic(const struct rq_request *request)
     }
     (void)rq_topics_remove(&broker->topics, header.topic);
     rq_offsets_remove_topic(&broker->offsets, header.topic);
+    rq_stats_forget(&broker->stats, header.topic, rq_slice(NULL, 0));
     rq_store_delete_topic(broker->store, header.topic);
     rq_broker_persist_soon(broker);
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);

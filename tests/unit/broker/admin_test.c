@@ -85,6 +85,10 @@ START_TEST(statistics_are_told_by_name_and_key)
         raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert(raw_has(answer, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,\"tps\":0.2000}"));
+    struct rq_hdr_topic gone = {.topic = rq_slice_str("T")};
+    raw_call(raw, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &gone, rq_slice(NULL, 0));
+    answer = raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
     header.stats_key = rq_slice_str("none");
     answer = raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
     ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
