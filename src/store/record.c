@@ -3,6 +3,7 @@
 /* Records of the commit log, written and checked. Pure functions, any thread. */
 #include "store/record.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,10 +127,13 @@ void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_
     placed.queue_offset = queue_offset;
     placed.commit_log_offset = commit_log_offset;
     placed.store_timestamp_ms = store_timestamp;
-    rq_msg_encode(&placed, plan->size - plan->tail, to);
+    /* The size comes last: a process that is killed in here leaves no record, not one whose properties are cut. */
+    rq_msg_encode(&placed, 0, to);
     if (plan->tail > 0) {
         write_crc(to, plan);
     }
+    atomic_thread_fence(memory_order_release);
+    rq_store_be32(to, plan->size);
 }
 
 void rq_record_write_blank(char *to, uint32_t n)
