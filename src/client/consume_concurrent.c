@@ -261,7 +261,7 @@ static bool turn_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
     return true;
 }
 
-/* Another number of workers is wanted: the last one ends, and the one before it looks. */
+/* Fewer workers are wanted: the last one ends, and the one before it looks. */
 static bool ends_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
 {
     struct rq_pool *pool = worker->pool;
@@ -269,8 +269,16 @@ static bool ends_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
         return false;
     }
     pool->started--;
-    rq_cond_broadcast(&pool->work);
+    rq_cond_broadcast(&pool->change);
     return true;
+}
+
+/* One that is too many takes no work, and no signal that is meant for one who does. */
+static void wait_as_surplus_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    pool->surplus++;
+    rq_cond_wait(&pool->change, &pool->lock);
+    pool->surplus--;
 }
 
 void rq_pool_work(void *arg)
@@ -280,7 +288,9 @@ void rq_pool_work(void *arg)
     rq_mutex_lock(&pool->lock);
     pool->arriving--;
     while (!rq_pool_is_stopping(pool) && !ends_locked(worker)) {
-        if (!turn_locked(worker) && !rq_pool_is_stopping(pool)) {
+        if (worker->index >= pool->threads) {
+            wait_as_surplus_locked(pool);
+        } else if (!turn_locked(worker) && !rq_pool_is_stopping(pool)) {
             pool->idle++;
             rq_cond_wait(&pool->work, &pool->lock);
             pool->idle--;

@@ -83,8 +83,8 @@ static bool start_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
     }
     char name[16];
     snprintf(name, sizeof name, "rmq-consume-%u", (unsigned)pool->started % 1000U);
-    rmq_status st = *place ? rq_thread_start(&(*place)->thread, name, rq_pool_work, *place)
-                           : RMQ_ERR_NOMEM;
+    rmq_status st =
+        *place ? rq_thread_start(&(*place)->thread, name, rq_pool_work, *place) : RMQ_ERR_NOMEM;
     if (st != RMQ_OK) {
         RQ_LOG(WARN, "a consumer's worker could not be started", "running=%d wanted=%d",
                (int)pool->started, (int)pool->threads);
@@ -97,7 +97,7 @@ static bool start_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
 
 static int64_t awake_locked(const struct rq_pool *pool) RQ_REQUIRES(lock)
 {
-    return pool->started - pool->idle + pool->waking;
+    return pool->started - pool->idle - pool->surplus + pool->waking;
 }
 
 /* Makes sure that `wanted` more workers come for work. */
@@ -340,7 +340,8 @@ void rq_pool_set_threads(struct rq_pool *pool, int32_t threads)
 {
     rq_mutex_lock(&pool->lock);
     pool->threads = threads;
-    rq_cond_broadcast(&pool->work);
+    rq_cond_broadcast(&pool->work); /* those who are too many now leave it */
+    rq_cond_broadcast(&pool->change);
     if (rq_pool_has_work_locked(pool)) {
         wake_locked(pool, wanted_locked(pool, backlog_locked(pool)));
     }

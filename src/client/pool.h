@@ -124,14 +124,15 @@ struct rq_pool {
     int32_t threads;        /* workers that are wanted at most */
     int32_t started;        /* workers with a thread */
     int32_t idle;           /* of these, asleep */
-    int32_t waking;         /* of these, told to wake */
-    int32_t owed;           /* signals that whoever holds lock gives when it has let go of it */
-    int32_t arriving;       /* started, but not at work yet */
-    int32_t takers;         /* asleep in take */
-    int32_t in_hands;       /* workers at a run, and batches */
-    int32_t leaving;        /* workers whose listener waits in shutdown */
-    bool readable;          /* fd's state */
-    uint64_t guard_calls;   /* listener calls at the last guard */
+    int32_t surplus;  /* of these, more than are wanted: they wait for their end, not for work */
+    int32_t waking;   /* of these, told to wake */
+    int32_t owed;     /* signals that whoever holds lock gives when it has let go of it */
+    int32_t arriving; /* started, but not at work yet */
+    int32_t takers;   /* asleep in take */
+    int32_t in_hands; /* workers at a run, and batches */
+    int32_t leaving;  /* workers whose listener waits in shutdown */
+    bool readable;    /* fd's state */
+    uint64_t guard_calls; /* listener calls at the last guard */
 };
 
 rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *options,
