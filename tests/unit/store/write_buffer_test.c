@@ -32,6 +32,18 @@ static enum rq_put_status append(struct fixture *fix, unsigned n)
     return put.status;
 }
 
+/* All that was appended becomes visible: by us, or by a thread of the store that is at it just now. */
+static void show(struct fixture *fix, int64_t count)
+{
+    ck_assert_int_eq(rq_store_flush(fix->store, NULL), RMQ_OK);
+    rq_store_dispatch(fix->store);
+    int64_t deadline = rq_mono_ms() + 20000;
+    while (rq_store_max_offset(fix->store, rq_slice_str("T"), 0) < count) {
+        ck_assert_int_lt(rq_mono_ms(), deadline);
+        usleep(1000);
+    }
+}
+
 START_TEST(messages_go_through_the_buffers_over_many_files)
 {
     for (int buffers = 1; buffers <= 5; buffers += 2) {
@@ -43,8 +55,7 @@ START_TEST(messages_go_through_the_buffers_over_many_files)
             for (unsigned n = 0; n < 1000; n++) {
                 ck_assert_int_eq(append(&fix, n), RQ_PUT_OK);
             }
-            ck_assert_int_eq(rq_store_flush(fix.store, NULL), RMQ_OK);
-            rq_store_dispatch(fix.store);
+            show(&fix, 1000);
             fixture_check_queue(&fix, "T", 0, 1000, 0);
             fixture_reopen(&fix);
             fixture_check_queue(&fix, "T", 0, 1000, 0);
@@ -66,8 +77,7 @@ START_TEST(what_is_not_committed_is_not_seen_and_a_kill_loses_only_that)
         ck_assert_int_eq(append(&fix, n), RQ_PUT_OK);
     }
     ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 0);
-    ck_assert_int_eq(rq_store_flush(fix.store, NULL), RMQ_OK);
-    rq_store_dispatch(fix.store);
+    show(&fix, 150);
     fixture_check_queue(&fix, "T", 0, 150, 0);
     for (unsigned n = 150; n < 200; n++) {
         ck_assert_int_eq(append(&fix, n), RQ_PUT_OK);
