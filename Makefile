@@ -312,7 +312,7 @@ $(B)/bench/%: tests/bench/%.c $(call objects,$(NEEDS_all)) $(B)/flags
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CFLAGS) -Isrc $(PKG_CFLAGS) -o $@ $(filter %.c %.o,$^) $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
-interop: all
+interop: all $(E2E)
 	$(Q)tests/interop/run.sh $(CASES)
 demo: $(COMMAND)
 	$(Q)$(COMMAND) demo

@@ -26,7 +26,7 @@ struct order {
     size_t count;
     int64_t offsets[RQ_POP_MAX];
     int64_t visible_ms[RQ_POP_MAX]; /* 0 = pop time + invisible time */
-    int32_t consumed[RQ_POP_MAX];   /* how often it was popped before */
+    int32_t consumed[RQ_POP_MAX] = {0};   /* how often it was popped before */
     char *attempt_id;               /* NULL = none */
 };
 
@@ -191,7 +191,7 @@ rmq_status rq_pop_order_update(struct rq_pop_orders *orders, const struct rq_pop
         rq_free(attempt);
         return RMQ_ERR_NOMEM;
     }
-    int32_t consumed[RQ_POP_MAX];
+    int32_t consumed[RQ_POP_MAX] = {0};
     bool same = is_attempt(order, attempt_id);
     for (size_t i = 0; i < count; i++) {
         consumed[i] = times_before(order, offsets[i], same);
