@@ -207,6 +207,10 @@ else
 fi
 case $what in
 all | broker) ;;
+consumer)
+    B=$B tests/bench/consumer.sh && "$B/bench/lite_pull_bench" $((400000 / scale))
+    exit
+    ;;
 *) exit 0 ;;
 esac
 mapfile -t ours_costs < <(bench_broker "$ours_pid" "$ours_ns")
