@@ -26,7 +26,7 @@ struct order {
     size_t count;
     int64_t offsets[RQ_POP_MAX];
     int64_t visible_ms[RQ_POP_MAX]; /* 0 = pop time + invisible time */
-    int32_t consumed[RQ_POP_MAX] = {0};   /* how often it was popped before */
+    int32_t consumed[RQ_POP_MAX];   /* how often it was popped before */
     char *attempt_id;               /* NULL = none */
 };
 
