@@ -150,7 +150,7 @@ struct rq_body *rq_send_wrap_buf(struct rq_buf *buf)
     return body;
 }
 
-/* The result is used even when it is larger, as in Java: the flag says what is there. */
+/* A body that does not shrink goes as it is: it may be as large as the broker allows, and nobody must expand it. (Java sends the larger one.) */
 static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer *producer,
                                 rmq_error **err)
 {
@@ -164,6 +164,10 @@ static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer
     rq_buf_init(&packed, 0);
     rmq_status st = rq_compress(type, producer->options.compress_level,
                                 rq_slice(plain->data, plain->size), &packed, err);
+    if (st == RMQ_OK && packed.len >= plain->size) {
+        rq_buf_free(&packed);
+        return RMQ_OK;
+    }
     struct rq_body *body = st == RMQ_OK ? rq_send_wrap_buf(&packed) : NULL;
     rq_buf_free(&packed);
     if (st != RMQ_OK || !body) {

@@ -557,6 +557,25 @@ static void bodies_of_all_sizes_arrive_unchanged(const char *compress_type)
     tl_cluster_stop(&cluster);
 }
 
+static void a_body_of_the_largest_size_that_does_not_shrink_goes_as_it_is(void)
+{
+    enum { LARGEST = 4194304 };
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    rmq_producer *producer = tl_producer(&cluster);
+    unsigned char *body = malloc(LARGEST);
+    fill(body, LARGEST, true);
+    TL_OK(rmq_message_create(cluster.topic, &message, &err));
+    TL_OK(rmq_message_borrow_body(message, body, LARGEST));
+    TL_OK(rmq_producer_send(producer, message, 10000, NULL, &err));
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    free(body);
+    tl_cluster_stop(&cluster);
+}
+
 static void bodies_arrive_unchanged_with_zlib(void)
 {
     bodies_of_all_sizes_arrive_unchanged("ZLIB");
@@ -632,6 +651,7 @@ int main(int argc, char **argv)
         TL_CASE(a_time_out_may_be_of_any_size),
         TL_CASE(a_body_over_the_broker_s_limit_is_refused_with_its_words),
         TL_CASE(what_cannot_be_sent_is_refused_with_the_numbers),
+        TL_CASE(a_body_of_the_largest_size_that_does_not_shrink_goes_as_it_is),
         TL_CASE(bodies_arrive_unchanged_with_zlib),
         TL_CASE(bodies_arrive_unchanged_with_lz4),
         TL_CASE(bodies_arrive_unchanged_with_zstd),
