@@ -119,7 +119,9 @@ void rq_events_forget(rmq_events *events, const void *source)
     RQ_LIST_FOREACH_SAFE(node, next, &events->list)
     {
         struct rmq_event *event = RQ_CONTAINER_OF(node, struct rmq_event, node);
-        if (event->source == source) {
+        if (event->source == source && event->type == RMQ_EVENT_SENT) {
+            event->source = NULL;
+        } else if (event->source == source) {
             rq_list_remove(node);
             rq_list_add_tail(&gone, node);
         }

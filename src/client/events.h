@@ -34,7 +34,8 @@ struct rmq_event *rq_event_create(rmq_event_type type, void *source, rmq_error *
 /* Hands an event over. Any thread. */
 void rq_events_post(rmq_events *events, struct rmq_event *event);
 
-/* Takes back the events of a source that nobody has collected, and destroys them: called when the source is destroyed. */
+/* Called when the source is destroyed. Completions of sends that nobody has collected stay, without a source: each accepted send has one. All other
+ * events of the source are taken back. */
 void rq_events_forget(rmq_events *events, const void *source);
 
 #endif

@@ -246,6 +246,40 @@ static bool all_have_shut_down(void *arg)
     return atomic_load(&((struct tally *)arg)->shutdowns) >= 100;
 }
 
+static void completions_that_nobody_has_taken_outlive_the_producer(void)
+{
+    struct tl_cluster cluster;
+    rmq_producer_options options;
+    rmq_producer *producer = NULL;
+    rmq_events *events = NULL;
+    rmq_event *event = NULL;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 4);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "late-reader";
+    options.namesrv_addr = cluster.namesrv;
+    options.events = events;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_message *message = message_to(cluster.topic);
+    for (uint64_t token = 1; token <= 10; token++) {
+        TL_OK(rmq_producer_send_event(producer, message, token, &err));
+    }
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    for (int i = 0; i < 10; i++) {
+        TL_EQUAL(rmq_events_take(events, &event, 1, 0), 1);
+        TL_EQUAL(rmq_event_get_type(event), RMQ_EVENT_SENT);
+        TL_CHECK(rmq_event_error(event) == NULL);
+        TL_CHECK(rmq_send_result_msg_id(rmq_event_send_result(event))[0] != '\0');
+        TL_CHECK(rmq_event_source(event) == NULL);
+        rmq_event_destroy(event);
+    }
+    TL_EQUAL(rmq_events_take(events, &event, 1, 0), 0);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_callback_may_shut_down(void)
 {
     struct tl_cluster cluster;
@@ -385,6 +419,7 @@ int main(int argc, char **argv)
         TL_CASE(shutdown_cuts_off_what_is_not_answered_in_time),
         TL_CASE(threads_that_send_meanwhile_are_told_and_let_go),
         TL_CASE(many_threads_may_shut_down_at_once),
+        TL_CASE(completions_that_nobody_has_taken_outlive_the_producer),
         TL_CASE(a_callback_may_shut_down),
         TL_CASE(a_producer_that_never_met_a_server_ends_at_once),
         TL_CASE(a_send_that_waits_for_a_route_is_let_go),
