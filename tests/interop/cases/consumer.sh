@@ -153,5 +153,7 @@ case_sql_on_real_533() {
     [ "$(grep -c dear "$out")" = 20 ] && ! grep -q cheap "$out" || fail "the condition was not kept"
     "$RMQ" consume -n "$NS" -t $topic -g G2-$topic --sql 'price >' --timeout 5 > /dev/null 2> "$out" &&
         fail "a bad condition was taken"
+    stop_server sql-broker
+    stop_server sql-namesrv
     note "20 of 40; refused where there is no filter; a bad condition: $(grep -m 1 -o 'SUBSCRIPTION.*' "$out")"
 }

@@ -39,6 +39,8 @@ case_our_broker_at_real_namesrv() {
     our_broker "$BROKER" $((port + 2)) $((port + 4)) "namesrvAddr=$NS"
     must peer waitBroker "ns=$NS" "broker=$BROKER"
     registered_at RegisteredThere
+    stop_server "$BROKER" 20
+    stop_server "$BROKER-namesrv"
 }
 
 case_real_broker_at_our_namesrv() {
@@ -52,4 +54,6 @@ case_real_broker_at_our_namesrv() {
     real_broker "$BROKER" 5.3.3 $((port + 4)) "$NS"
     must peer waitBroker "ns=$NS" "broker=$BROKER"
     registered_at RegisteredHere
+    stop_server "$BROKER"
+    stop_server "$BROKER-namesrv" 20
 }
