@@ -229,11 +229,14 @@ static void events_complete_with_their_tokens(void)
     rmq_event *kept = NULL;
     TL_OK(rmq_producer_send_event(producer, message, 7, &err));
     TL_EQUAL(rmq_events_take(events, &kept, 1, WAIT_MS), 1);
-    TL_OK(rmq_producer_send_event(producer, message, 8, &err)); /* nobody takes this one */
+    TL_OK(rmq_producer_send_event(producer, message, 8, &err)); /* taken when the producer is gone */
     TL_OK(rmq_producer_shutdown(producer, 0, &err));
     rmq_producer_destroy(producer);
     TL_EQUAL(rmq_event_token(kept), 7);
     TL_CHECK(*rmq_send_result_broker_name(rmq_event_send_result(kept)));
+    rmq_event_destroy(kept);
+    TL_EQUAL(rmq_events_take(events, &kept, 1, 0), 1);
+    TL_EQUAL(rmq_event_token(kept), 8);
     rmq_event_destroy(kept);
     TL_EQUAL(rmq_events_take(events, &kept, 1, 0), 0);
     rmq_events_destroy(events);
