@@ -13,6 +13,8 @@
 
 #include "tools/text.h"
 
+#define FILE_MOST ((size_t)64 << 20) /* far above what a broker takes, far below what a machine has */
+
 void *tool_read_file(const char *path, size_t *size)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
@@ -23,16 +25,17 @@ void *tool_read_file(const char *path, size_t *size)
     struct tool_text text = {0};
     char part[65536];
     size_t n = 0;
-    while ((n = fread(part, 1, sizeof part, file)) > 0) {
+    while (text.size <= FILE_MOST && (n = fread(part, 1, sizeof part, file)) > 0) {
         tool_text_add(&text, part, n);
     }
     tool_text_add(&text, "", 0);
-    bool good = ferror(file) == 0;
+    bool large = text.size > FILE_MOST;
+    bool good = !large && ferror(file) == 0;
     if (file != stdin) {
         fclose(file);
     }
     if (!good) {
-        tool_wrong("%s: cannot be read", path);
+        tool_wrong(large ? "%s: more than 64 MiB" : "%s: cannot be read", path);
         tool_text_free(&text);
         return NULL;
     }

@@ -44,6 +44,7 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
     expect("127.0.0.1:1",
            "consume -t T -g g --from timestamp --timestamp '2026-02-31 12:00:00' 2>&1", 2,
            "--timestamp is");
+    expect("127.0.0.1:1", "produce -t T -f /dev/zero 2>&1", 1, "more than 64 MiB");
     expect("127.0.0.1:1", "broker --set listenPort 2>&1", 2,
            "--set needs key=value, not 'listenPort'");
 }
