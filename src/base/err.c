@@ -4,6 +4,7 @@
  * rmq_error and rmq_status. An error carries its own destructor, so that one made by librmq-broker may be destroyed through librmq and
  * the reverse, each with the allocator that made it.
  */
+#define RQ_BASE_ERR_INSIDE
 #include "base/err.h"
 
 #include <stdarg.h>

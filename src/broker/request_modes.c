@@ -35,9 +35,13 @@ static bool key_of(struct rq_slice topic, struct rq_slice group, char out[KEY_RO
     if (topic.n + 1 + group.n > KEY_ROOM) {
         return false;
     }
-    memcpy(out, topic.p, topic.n);
+    if (topic.n > 0) {
+        memcpy(out, topic.p, topic.n);
+    }
     out[topic.n] = '\0';
-    memcpy(out + topic.n + 1, group.p, group.n);
+    if (group.n > 0) {
+        memcpy(out + topic.n + 1, group.p, group.n);
+    }
     *key = rq_slice(out, topic.n + 1 + group.n);
     return true;
 }

@@ -48,17 +48,14 @@ void rmq_admin_destroy(rmq_admin *admin)
     }
 }
 
-rmq_status rq_admin_begin(const rmq_admin *admin, bool complete, const char *needs,
-                          int64_t timeout_ms, int64_t *deadline_ms, rmq_error **err)
+rmq_status rq_admin_begin_complete(const rmq_admin *admin, int64_t timeout_ms, int64_t *deadline_ms,
+                                   rmq_error **err)
 {
     if (!admin) {
         return rq_error_set(err, RMQ_ERR_INVALID, "admin is NULL");
     }
     if (rq_forked_since(admin->mark)) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the admin client was made by the parent process");
-    }
-    if (!complete) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "required: %s", needs);
     }
     *deadline_ms = rq_mono_ms() + rq_timeout_ms(timeout_ms, DEFAULT_TIMEOUT_MS);
     return RMQ_OK;

@@ -166,7 +166,8 @@ struct place {
 
 /* One question about a queue to its broker; answer is decoded by its table. */
 static rmq_status ask_queue(rmq_admin *admin, const struct place *place,
-                            struct rq_admin_question *ask, const struct rq_fields *answer_table,
+                            const struct rq_admin_question *about,
+                            const struct rq_fields *answer_table,
                             void *answer, int64_t timeout_ms, rmq_error **err)
 {
     int64_t deadline;
@@ -181,11 +182,12 @@ static rmq_status ask_queue(rmq_admin *admin, const struct place *place,
         return st;
     }
     char what[2 * RQ_NAME_MAX];
-    (void)snprintf(what, sizeof what, "%s of queue %d of topic %s at %s", ask->what,
+    (void)snprintf(what, sizeof what, "%s of queue %d of topic %s at %s", about->what,
                    (int)place->queue_id, place->topic, place->broker_name);
-    ask->what = what;
+    struct rq_admin_question ask = *about;
+    ask.what = what;
     struct rq_reply reply;
-    st = rq_admin_ask(admin, addr, ask, deadline, &reply, err);
+    st = rq_admin_ask(admin, addr, &ask, deadline, &reply, err);
     rq_free(addr);
     if (st == RMQ_OK) {
         st = rq_fields_decode(answer_table, &reply.header, answer, err);

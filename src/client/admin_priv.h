@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "client/ask.h"
+#include "base/err.h"
 #include "client/instance.h"
 #include "wire/bodies.h"
 #include "wire/names.h"
@@ -25,8 +26,14 @@ struct rmq_admin {
 
 /* The beginning of every call: checks the handle and that the arguments are complete (needs names them), and gives the deadline;
  * timeout_ms 0 = 6 s. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED. */
-rmq_status rq_admin_begin(const rmq_admin *admin, bool complete, const char *needs,
-                          int64_t timeout_ms, int64_t *deadline_ms, rmq_error **err);
+rmq_status rq_admin_begin_complete(const rmq_admin *admin, int64_t timeout_ms, int64_t *deadline_ms,
+                                   rmq_error **err);
+static inline rmq_status rq_admin_begin(const rmq_admin *admin, bool complete, const char *needs,
+                                        int64_t timeout_ms, int64_t *deadline_ms, rmq_error **err)
+{
+    return complete ? rq_admin_begin_complete(admin, timeout_ms, deadline_ms, err)
+                    : rq_error_set(err, RMQ_ERR_INVALID, "required: %s", needs);
+}
 
 /* One question; fields by their table, NULL for none. */
 struct rq_admin_question {
