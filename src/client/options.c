@@ -5,6 +5,7 @@
  */
 #include "client/options.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -195,31 +196,65 @@ const struct rq_table rq_consumer_table = {
 /* Enums of the options structs are read and written by the table as 32-bit numbers. */
 _Static_assert(sizeof(rmq_consume_from_where) == sizeof(int32_t), "enum options have 32 bits");
 
-void rq_option_copy_prefix(void *to, const void *from, size_t size, size_t max)
+/* Room for the options of any object; each begins with its struct_size. */
+union options_room {
+    size_t struct_size;
+    max_align_t align;
+    char bytes[1024];
+};
+_Static_assert(sizeof(rmq_producer_options) <= sizeof(union options_room), "fits");
+_Static_assert(sizeof(rmq_consumer_options) <= sizeof(union options_room), "fits");
+_Static_assert(sizeof(rmq_pull_consumer_options) <= sizeof(union options_room), "fits");
+_Static_assert(sizeof(rmq_lite_pull_consumer_options) <= sizeof(union options_room), "fits");
+_Static_assert(sizeof(rmq_pop_consumer_options) <= sizeof(union options_room), "fits");
+
+/* The first size bytes of from, at most what we know. */
+static void copy_prefix(void *to, const void *from, size_t size, size_t max)
 {
     memcpy(to, from, size < max ? size : max);
 }
 
-void rmq_producer_options_init(rmq_producer_options *options, size_t size)
+void rq_option_init(const struct rq_table *table, void *options, size_t size)
 {
-    if (!options || size < sizeof options->struct_size) {
+    union options_room all = {.bytes = {0}};
+    if (!options || size < sizeof all.struct_size) {
         return;
     }
-    rmq_producer_options all = {.struct_size = size};
-    rq_table_defaults(&rq_producer_table, &all);
+    all.struct_size = size;
+    rq_table_defaults(table, &all);
     memset(options, 0, size);
-    rq_option_copy_prefix(options, &all, size, sizeof all);
+    copy_prefix(options, &all, size, table->struct_size);
+}
+
+bool rq_option_take(const struct rq_table *table, const void *from, void *all)
+{
+    size_t size = 0;
+    rq_option_init(table, all, table->struct_size);
+    if (from) {
+        memcpy(&size, from, sizeof size);
+    }
+    if (size < sizeof size) {
+        return false;
+    }
+    copy_prefix(all, from, size, table->struct_size);
+    return true;
+}
+
+rmq_status rq_option_keep(const struct rq_table *table, void *to, const void *all, rmq_error **err)
+{
+    return rq_table_copy(table, to, all) == RMQ_OK
+               ? RMQ_OK
+               : rq_error_set(err, RMQ_ERR_NOMEM, "%s options", table->object);
+}
+
+void rmq_producer_options_init(rmq_producer_options *options, size_t size)
+{
+    rq_option_init(&rq_producer_table, options, size);
 }
 
 void rmq_consumer_options_init(rmq_consumer_options *options, size_t size)
 {
-    if (!options || size < sizeof options->struct_size) {
-        return;
-    }
-    rmq_consumer_options all = {.struct_size = size};
-    rq_table_defaults(&rq_consumer_table, &all);
-    memset(options, 0, size);
-    rq_option_copy_prefix(options, &all, size, sizeof all);
+    rq_option_init(&rq_consumer_table, options, size);
 }
 
 bool rq_option_compress(const char *text, enum rq_compress_choice *out)
@@ -314,29 +349,22 @@ rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_produc
                                     rmq_error **err)
 {
     rmq_producer_options all;
-    rmq_producer_options_init(&all, sizeof all);
-    if (!from || from->struct_size < sizeof from->struct_size) {
+    if (!rq_option_take(&rq_producer_table, from, &all)) {
         return rq_error_set(err, RMQ_ERR_INVALID,
                             "producer options were not made by rmq_producer_options_init");
     }
-    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
     rmq_status st = check_producer(&all, err);
-    if (st == RMQ_OK && rq_table_copy(&rq_producer_table, to, &all) != RMQ_OK) {
-        st = rq_error_set(err, RMQ_ERR_NOMEM, "producer options");
-    }
-    return st;
+    return st == RMQ_OK ? rq_option_keep(&rq_producer_table, to, &all, err) : st;
 }
 
 rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consumer_options *to,
                                     rmq_error **err)
 {
     rmq_consumer_options all;
-    rmq_consumer_options_init(&all, sizeof all);
-    if (!from || from->struct_size < sizeof from->struct_size) {
+    if (!rq_option_take(&rq_consumer_table, from, &all)) {
         return rq_error_set(err, RMQ_ERR_INVALID,
                             "consumer options were not made by rmq_consumer_options_init");
     }
-    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
     rmq_status st = rq_table_check(&rq_consumer_table, &all, err);
     if (st == RMQ_OK) {
         st = check_group("consumer", all.consumer_group, err);
@@ -344,8 +372,5 @@ rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consum
     if (st == RMQ_OK) {
         st = rq_option_check_serialize("consumer", all.serialize_type, err);
     }
-    if (st == RMQ_OK && rq_table_copy(&rq_consumer_table, to, &all) != RMQ_OK) {
-        st = rq_error_set(err, RMQ_ERR_NOMEM, "consumer options");
-    }
-    return st;
+    return st == RMQ_OK ? rq_option_keep(&rq_consumer_table, to, &all, err) : st;
 }

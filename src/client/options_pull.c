@@ -6,7 +6,6 @@
  */
 #include "client/options.h"
 
-#include <string.h>
 
 #include "base/err.h"
 #include "client/options_rows.h"
@@ -18,17 +17,31 @@
 
 /* What every client has. */
 #define CLIENT_ROWS(at)                                                                            \
-    {"consumerGroup", RQ_OPT_STRING, at(consumer_group), NULL, 0, 0,                               \
-     "1 to 255 of A-Z a-z 0-9 % | _ -", "Group of the consumer. Required."},                       \
-        {"namesrvAddr", RQ_OPT_STRING, at(namesrv_addr), NULL, 0, 0, "host:port;host:port",        \
-         NAMESRV_HELP},                                                                            \
+    {"consumerGroup",                                                                              \
+     RQ_OPT_STRING,                                                                                \
+     at(consumer_group),                                                                           \
+     NULL,                                                                                         \
+     0,                                                                                            \
+     0,                                                                                            \
+     "1 to 255 of A-Z a-z 0-9 % | _ -",                                                            \
+     "Group of the consumer. Required."},                                                          \
+        {"namesrvAddr",         RQ_OPT_STRING, at(namesrv_addr), NULL, 0, 0,                       \
+         "host:port;host:port", NAMESRV_HELP},                                                     \
         {"instanceName", RQ_OPT_STRING, at(instance_name), "DEFAULT", 0, 0, NULL, INSTANCE_HELP},  \
         {"clientIP", RQ_OPT_STRING, at(client_ip), NULL, 0, 0, NULL, CLIENT_IP_HELP},              \
-        {"unitName", RQ_OPT_STRING, at(unit_name), NULL, 0, 0, NULL,                               \
+        {"unitName",                                                                               \
+         RQ_OPT_STRING,                                                                            \
+         at(unit_name),                                                                            \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
          "Appended to the client id as @<unitName>."},                                             \
-        {"allocateMessageQueueStrategy", RQ_OPT_STRING, at(allocate_strategy), "AVG", 0, 0,        \
-         "AVG|AVG_BY_CIRCLE|CONSISTENT_HASH",                                                      \
-         "How the members of a group share the queues; the same in all members."}
+    {                                                                                              \
+        "allocateMessageQueueStrategy", RQ_OPT_STRING, at(allocate_strategy), "AVG", 0, 0,         \
+            "AVG|AVG_BY_CIRCLE|CONSISTENT_HASH",                                                   \
+            "How the members of a group share the queues; the same in all members."                \
+    }
 
 #define INTERVAL_ROWS(at)                                                                          \
     NUMBER64("pollNameServerInterval", at(poll_name_server_interval_ms), "30000", 100, 86400000,   \
@@ -136,35 +149,17 @@ const struct rq_table rq_lite_pull_consumer_table = {
 
 void rmq_pull_consumer_options_init(rmq_pull_consumer_options *options, size_t size)
 {
-    if (!options || size < sizeof options->struct_size) {
-        return;
-    }
-    rmq_pull_consumer_options all = {.struct_size = size};
-    rq_table_defaults(&rq_pull_consumer_table, &all);
-    memset(options, 0, size);
-    rq_option_copy_prefix(options, &all, size, sizeof all);
+    rq_option_init(&rq_pull_consumer_table, options, size);
 }
 
 void rmq_lite_pull_consumer_options_init(rmq_lite_pull_consumer_options *options, size_t size)
 {
-    if (!options || size < sizeof options->struct_size) {
-        return;
-    }
-    rmq_lite_pull_consumer_options all = {.struct_size = size};
-    rq_table_defaults(&rq_lite_pull_consumer_table, &all);
-    memset(options, 0, size);
-    rq_option_copy_prefix(options, &all, size, sizeof all);
+    rq_option_init(&rq_lite_pull_consumer_table, options, size);
 }
 
 void rmq_pop_consumer_options_init(rmq_pop_consumer_options *options, size_t size)
 {
-    if (!options || size < sizeof options->struct_size) {
-        return;
-    }
-    rmq_pop_consumer_options all = {.struct_size = size};
-    rq_table_defaults(&rq_pop_consumer_table, &all);
-    memset(options, 0, size);
-    rq_option_copy_prefix(options, &all, size, sizeof all);
+    rq_option_init(&rq_pop_consumer_table, options, size);
 }
 
 static rmq_status check(const struct rq_table *table, const void *options, const char *group,
@@ -192,16 +187,11 @@ rmq_status rq_pull_consumer_options_load(const rmq_pull_consumer_options *from,
 {
     const struct rq_table *table = &rq_pull_consumer_table;
     rmq_pull_consumer_options all;
-    rmq_pull_consumer_options_init(&all, sizeof all);
-    if (!from || from->struct_size < sizeof from->struct_size) {
+    if (!rq_option_take(table, from, &all)) {
         return not_initialised(table, err);
     }
-    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
     rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
-    if (st == RMQ_OK && rq_table_copy(table, to, &all) != RMQ_OK) {
-        st = rq_error_set(err, RMQ_ERR_NOMEM, "pull consumer options");
-    }
-    return st;
+    return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }
 
 rmq_status rq_pop_consumer_options_load(const rmq_pop_consumer_options *from,
@@ -209,16 +199,11 @@ rmq_status rq_pop_consumer_options_load(const rmq_pop_consumer_options *from,
 {
     const struct rq_table *table = &rq_pop_consumer_table;
     rmq_pop_consumer_options all;
-    rmq_pop_consumer_options_init(&all, sizeof all);
-    if (!from || from->struct_size < sizeof from->struct_size) {
+    if (!rq_option_take(table, from, &all)) {
         return not_initialised(table, err);
     }
-    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
     rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
-    if (st == RMQ_OK && rq_table_copy(table, to, &all) != RMQ_OK) {
-        st = rq_error_set(err, RMQ_ERR_NOMEM, "pop consumer options");
-    }
-    return st;
+    return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }
 
 rmq_status rq_lite_pull_consumer_options_load(const rmq_lite_pull_consumer_options *from,
@@ -226,14 +211,9 @@ rmq_status rq_lite_pull_consumer_options_load(const rmq_lite_pull_consumer_optio
 {
     const struct rq_table *table = &rq_lite_pull_consumer_table;
     rmq_lite_pull_consumer_options all;
-    rmq_lite_pull_consumer_options_init(&all, sizeof all);
-    if (!from || from->struct_size < sizeof from->struct_size) {
+    if (!rq_option_take(table, from, &all)) {
         return not_initialised(table, err);
     }
-    rq_option_copy_prefix(&all, from, from->struct_size, sizeof all);
     rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
-    if (st == RMQ_OK && rq_table_copy(table, to, &all) != RMQ_OK) {
-        st = rq_error_set(err, RMQ_ERR_NOMEM, "lite pull consumer options");
-    }
-    return st;
+    return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }

@@ -36,8 +36,12 @@
     "Interval in ms of heartbeats to brokers; they also go out at once on every change."
 #define SERIALIZE_HELP "Form of request headers: JSON, or ROCKETMQ (compact binary)."
 
-/* The first size bytes of what a program passed, at most what we know. */
-void rq_option_copy_prefix(void *to, const void *from, size_t size, size_t max);
+/* The init function of every options struct: defaults in as many bytes as the program knows. */
+void rq_option_init(const struct rq_table *table, void *options, size_t size);
+/* Defaults into all (table->struct_size bytes), over them what the program passed. false: it was not made by its init function. */
+bool rq_option_take(const struct rq_table *table, const void *from, void *all);
+/* A copy with texts of its own. */
+rmq_status rq_option_keep(const struct rq_table *table, void *to, const void *all, rmq_error **err);
 rmq_status rq_option_check_serialize(const char *object, const char *text, rmq_error **err);
 
 #endif
