@@ -15,23 +15,9 @@
 
 #define BODY 65536
 
-/* Sanitizers keep freed memory and shadows of it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEMORY_COUNTS false
-#elif defined(__has_feature)
-#define MEMORY_COUNTS !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define MEMORY_COUNTS true
-#endif
-
 static atomic_int consumed;
 static atomic_bool slow = true;
 static atomic_bool stop_blocking;
-
-static bool never(void *arg)
-{
-    return false;
-}
 
 static bool unblocked(void *arg)
 {
@@ -42,7 +28,7 @@ static rmq_consume_result sleepy(const rmq_message_view *const *messages, size_t
                                  rmq_consume_context *context, void *user)
 {
     if (atomic_load(&slow)) {
-        tl_wait(never, NULL, 20);
+        tl_pause(20);
     }
     atomic_fetch_add(&consumed, 1);
     return RMQ_CONSUME_SUCCESS;
@@ -102,7 +88,7 @@ static void a_backlog_on_many_queues_does_not_grow_the_cache_beyond_its_limit(vo
     struct tl_usage begin = tl_usage_of(0);
     long most = begin.rss_kb;
     for (int i = 0; i < 20; i++) {
-        tl_wait(never, NULL, 100);
+        tl_pause(100);
         long now = tl_usage_of(0).rss_kb;
         most = now > most ? now : most;
     }
@@ -114,8 +100,8 @@ static void a_backlog_on_many_queues_does_not_grow_the_cache_beyond_its_limit(vo
     /* The limit, one answer for each queue that was on its way, and the read buffers. The
      * store's pages, which are mapped in this process too, are not counted: they were touched
      * while filling. */
-    TL_CHECK(!MEMORY_COUNTS || most - begin.rss_kb < 24 * 1024);
-    TL_CHECK(!MEMORY_COUNTS || end.cpu_us - begin.cpu_us < 600000);
+    TL_CHECK(!TL_MEMORY_COUNTS || most - begin.rss_kb < 24 * 1024);
+    TL_CHECK(!TL_MEMORY_COUNTS || end.cpu_us - begin.cpu_us < 600000);
     atomic_store(&slow, false);
     int64_t start = tl_now_ms();
     TL_CHECK(tl_wait(all_consumed, &wanted, 10000));
@@ -148,7 +134,7 @@ static void one_blocked_message_stops_its_queue_at_the_span(void)
     options.consume_concurrently_max_span = 200;
     options.listener = block_first;
     rmq_consumer *consumer = open_limited(&cluster, &options);
-    tl_wait(never, NULL, 1000);
+    tl_pause(1000);
     int before = atomic_load(&started);
     printf("%d messages begun while the first blocks\n", before);
     TL_CHECK(before > 100 && before <= 200 + 33);
@@ -209,7 +195,7 @@ static void compressed_bodies_do_not_fill_the_memory_when_expanded(void)
     struct tl_usage end = tl_usage_of(0);
     printf("peak %ld KB over %ld KB\n", end.peak_rss_kb, begin.rss_kb);
     TL_EQUAL(atomic_load(&wrong_size), 0);
-    TL_CHECK(!MEMORY_COUNTS || end.peak_rss_kb - begin.rss_kb < 48 * 1024);
+    TL_CHECK(!TL_MEMORY_COUNTS || end.peak_rss_kb - begin.rss_kb < 48 * 1024);
     rmq_consumer_destroy(consumer);
     tl_cluster_stop(&cluster);
 }
@@ -263,7 +249,7 @@ static void an_idle_consumer_costs_no_cpu(void)
     rmq_consumer_options_init(&options, sizeof options);
     options.listener = sleepy;
     rmq_consumer *consumer = open_limited(&cluster, &options);
-    tl_wait(never, NULL, 500);
+    tl_pause(500);
     struct tl_usage begin = tl_usage_of(0);
     rmq_events *events = NULL;
     rmq_event *event = NULL;

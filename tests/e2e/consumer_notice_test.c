@@ -65,22 +65,6 @@ static void send(const struct tl_cluster *cluster, int first, int count)
     rmq_producer_destroy(producer);
 }
 
-static void take_notice(rmq_events *events, rmq_event_type type, const char *words)
-{
-    int64_t deadline = tl_now_ms() + 10000;
-    bool found = false;
-    while (!found && tl_now_ms() < deadline) {
-        rmq_event *event = NULL;
-        if (rmq_events_take(events, &event, 1, 500) == 1) {
-            found = rmq_event_get_type(event) == type && strstr(rmq_event_text(event), words);
-            rmq_event_destroy(event);
-        }
-    }
-    if (!found) {
-        tl_fail(__FILE__, __LINE__, "no notice %d with %s", (int)type, words);
-    }
-}
-
 /* ---- notices ---- */
 
 static void flow_control_says_when_it_begins_why_and_when_it_ends(void)
@@ -94,12 +78,12 @@ static void flow_control_says_when_it_begins_why_and_when_it_ends(void)
     options.pull_threshold_for_queue = 40;
     atomic_store(&hold, true);
     rmq_consumer *consumer = start(&cluster, &options);
-    take_notice(events, RMQ_EVENT_REBALANCED, "+");
+    tl_take_notice(events, RMQ_EVENT_REBALANCED, "+");
     send(&cluster, 0, 300);
-    take_notice(events, RMQ_EVENT_FLOW_CONTROL, "began count");
+    tl_take_notice(events, RMQ_EVENT_FLOW_CONTROL, "began count");
     atomic_store(&hold, false);
     tl_seen_wait(&seen, 300, 10000);
-    take_notice(events, RMQ_EVENT_FLOW_CONTROL, "ended");
+    tl_take_notice(events, RMQ_EVENT_FLOW_CONTROL, "ended");
     rmq_consumer_destroy(consumer);
     rmq_events_destroy(events);
     tl_cluster_stop(&cluster);
@@ -123,7 +107,7 @@ static void a_message_that_goes_to_the_dead_letters_is_told(void)
     options.max_reconsume_times = 0;
     rmq_consumer *consumer = start(&cluster, &options);
     send(&cluster, 0, 1);
-    take_notice(events, RMQ_EVENT_DEAD_LETTER, cluster.topic);
+    tl_take_notice(events, RMQ_EVENT_DEAD_LETTER, cluster.topic);
     rmq_consumer_destroy(consumer);
     rmq_events_destroy(events);
     tl_cluster_stop(&cluster);
@@ -152,7 +136,7 @@ static void an_offset_that_the_broker_does_not_have_is_told_and_left(void)
         tl_ask(rmq_broker_addr(cluster.broker), UPDATE_CONSUMER_OFFSET, ext, answer, sizeof answer),
         0);
     consumer = start(&cluster, &options);
-    take_notice(events, RMQ_EVENT_OFFSET_ILLEGAL, "1000000 -> 10");
+    tl_take_notice(events, RMQ_EVENT_OFFSET_ILLEGAL, "1000000 -> 10");
     send(&cluster, 10, 5);
     tl_seen_wait(&seen, 15, 10000);
     TL_EQUAL(atomic_load(&seen.total), 15);
@@ -162,11 +146,6 @@ static void an_offset_that_the_broker_does_not_have_is_told_and_left(void)
 }
 
 /* ---- an offset that cannot be read ---- */
-
-static bool never(void *arg)
-{
-    return false;
-}
 
 static void while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing_committed(void)
 {
@@ -198,7 +177,7 @@ static void while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing
         TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
         int64_t end = tl_now_ms() + 1500;
         TL_OK(rmq_consumer_start(consumer, &err)); /* waits for 3 s, and then goes on by itself */
-        tl_wait(never, NULL, end > tl_now_ms() ? end - tl_now_ms() : 0);
+        tl_pause(end > tl_now_ms() ? end - tl_now_ms() : 0);
         TL_CHECK(tl_proxy_seen(proxy, QUERY_CONSUMER_OFFSET) > asked);
         TL_EQUAL(tl_proxy_seen(proxy, PULL), pulls);
         TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), commits);

@@ -162,22 +162,6 @@ static rmq_consume_result fail_seventh(const rmq_message_view *const *messages, 
     return bad ? RMQ_RECONSUME_LATER : RMQ_CONSUME_SUCCESS;
 }
 
-static void take_notice(rmq_events *events, rmq_event_type type, const char *words)
-{
-    rmq_event *event = NULL;
-    int64_t deadline = tl_now_ms() + 10000;
-    bool found = false;
-    while (!found && tl_now_ms() < deadline) {
-        if (rmq_events_take(events, &event, 1, 1000) == 1) {
-            found = rmq_event_get_type(event) == type && strstr(rmq_event_text(event), words);
-            rmq_event_destroy(event);
-        }
-    }
-    if (!found) {
-        tl_fail(__FILE__, __LINE__, "no notice %d with %s", (int)type, words);
-    }
-}
-
 static void a_message_that_fails_too_often_goes_to_the_dead_letters_and_the_queue_goes_on(void)
 {
     struct tl_cluster cluster;
@@ -192,7 +176,7 @@ static void a_message_that_fails_too_often_goes_to_the_dead_letters_and_the_queu
     send(&cluster, 0, 20);
     tl_order_wait(&order, 20, 15000);
     TL_EQUAL(atomic_load(&order.total), 23);
-    take_notice(events, RMQ_EVENT_DEAD_LETTER, "reconsumed=3");
+    tl_take_notice(events, RMQ_EVENT_DEAD_LETTER, "reconsumed=3");
     wait_committed(&cluster, 20);
     rmq_consumer_destroy(consumer);
 
@@ -356,7 +340,7 @@ static void a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_lock
     tl_order_wait(&order, 100, 10000);
 
     TL_OK(rmq_broker_fault_drop(cluster.broker, 41, 1000, &err));
-    take_notice(events, RMQ_EVENT_LOCK_LOST, cluster.topic);
+    tl_take_notice(events, RMQ_EVENT_LOCK_LOST, cluster.topic);
     int before = atomic_load(&order.total);
     send(&cluster, 100, 100);
     TL_CHECK(committed(&cluster, 0) + committed(&cluster, 1) <= before);

@@ -72,11 +72,6 @@ static void stop_servers(struct servers *servers)
     TL_EQUAL(system(command), 0);
 }
 
-static bool never(void *arg)
-{
-    return false;
-}
-
 static void consumption_resumes_when_the_broker_is_back(void)
 {
     struct servers servers;
@@ -89,9 +84,9 @@ static void consumption_resumes_when_the_broker_is_back(void)
         tl_seen_wait(&seen, (round + 1) * 100, 10000);
         rmq_producer_destroy(producer);
         rmq_broker_stop(servers.broker);
-        tl_wait(never, NULL, 1500);
+        tl_pause(1500);
         struct tl_usage begin = tl_usage_of(0);
-        tl_wait(never, NULL, 1000);
+        tl_pause(1000);
         TL_CHECK(tl_usage_of(0).cpu_us - begin.cpu_us < 100000); /* waiting costs little */
         start_broker(&servers);
     }
@@ -120,7 +115,7 @@ static void a_consumer_starts_while_all_servers_are_away_and_consumes_when_they_
     int64_t start = tl_now_ms();
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     TL_CHECK(tl_now_ms() - start < 3500);
-    tl_wait(never, NULL, 500);
+    tl_pause(500);
     start_namesrv(&servers, atoi(strrchr(servers.namesrv_addr, ':') + 1));
     start_broker(&servers);
     tl_seen_wait(&seen, 100, 15000);

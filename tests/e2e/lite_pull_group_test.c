@@ -35,29 +35,6 @@ static rmq_lite_pull_consumer *join(const struct tl_cluster *cluster, const char
     return consumer;
 }
 
-static size_t take(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int64_t timeout_ms)
-{
-    rmq_batch *batch = NULL;
-    if (rmq_lite_pull_consumer_poll(consumer, &batch, timeout_ms, NULL) != RMQ_OK) {
-        return 0;
-    }
-    size_t count = rmq_batch_count(batch);
-    for (size_t i = 0; i < count; i++) {
-        tl_seen_add(to, rmq_batch_at(batch, i));
-    }
-    rmq_batch_destroy(batch);
-    return count;
-}
-
-static void take_until(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int different)
-{
-    int64_t deadline = tl_now_ms() + 20000;
-    while (atomic_load(&to->different) < different) {
-        TL_CHECK(tl_now_ms() < deadline);
-        take(consumer, to, 500);
-    }
-}
-
 /* A second member joins and leaves all the time, slow enough to have fetched more than it polled. */
 static void join_and_leave(int queues)
 {
@@ -77,16 +54,16 @@ static void join_and_leave(int queues)
         for (int i = 0; i < 4; i++) {
             tl_send(&cluster, producer, "m", sent, 50);
             sent += 50;
-            take(first, &seen, 10);
+            tl_lite_pull_take(first, &seen, 10);
             if (second) {
-                take(second, &seen, 10);
+                tl_lite_pull_take(second, &seen, 10);
             }
         }
     }
     if (second) {
         rmq_lite_pull_consumer_destroy(second);
     }
-    take_until(first, &seen, sent);
+    tl_lite_pull_take_until(first, &seen, sent);
     printf("%d queues: %d deliveries of %d\n", queues, atomic_load(&seen.total), sent);
     rmq_lite_pull_consumer_destroy(first);
     rmq_producer_destroy(producer);
@@ -107,7 +84,7 @@ static void run_child(const struct tl_cluster *cluster, struct tl_seen *to)
 {
     rmq_lite_pull_consumer *consumer = join(cluster, cluster->namesrv);
     for (;;) {
-        take(consumer, to, 100);
+        tl_lite_pull_take(consumer, to, 100);
     }
 }
 
@@ -124,8 +101,8 @@ static void what_a_killed_member_had_not_destroyed_comes_to_another(void)
 #if defined(__SANITIZE_THREAD__)
     tl_skip("the thread sanitizer allows no new threads in a child of a process that had some");
 #endif
-    struct tl_seen *child_seen = mmap(NULL, sizeof *child_seen, PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tl_seen *child_seen =
+        mmap(NULL, sizeof *child_seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     TL_CHECK(child_seen != MAP_FAILED);
     tl_cluster_start(&cluster, 4);
     pid_t child = fork();
@@ -137,14 +114,14 @@ static void what_a_killed_member_had_not_destroyed_comes_to_another(void)
     tl_send(&cluster, producer, "m", 0, 1000);
     TL_CHECK(tl_wait(child_has_some, child_seen, 10000));
     rmq_lite_pull_consumer *other = join(&cluster, cluster.namesrv);
-    take(other, &seen, 50);
+    tl_lite_pull_take(other, &seen, 50);
     TL_EQUAL(kill(child, SIGKILL), 0);
     TL_EQUAL(waitpid(child, &status, 0), child);
     tl_send(&cluster, producer, "m", 1000, 500);
     int64_t deadline = tl_now_ms() + 20000;
     do {
         TL_CHECK(tl_now_ms() < deadline);
-        take(other, &seen, 200);
+        tl_lite_pull_take(other, &seen, 200);
         missing = 0;
         for (int i = 0; i < 1500; i++) {
             missing += atomic_load(&seen.times[i]) + atomic_load(&child_seen->times[i]) == 0;
@@ -168,19 +145,20 @@ static void nothing_is_lost_behind_a_bad_network(void)
     snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
     tl_namesrv_brokers(namesrv, NULL, brokers, 4);
     TL_CHECK(tl_proxy_script(
-        proxy, "cutmid response 11 skip 3 times 2; answer request 11 skip 8 times 4 code 2 remark busy; "
-               "drop request 15 times 2; delay response 14 ms 300 times 2; cut request 38 skip 1 times 1; "
-               "answer request 14 times 2 code 1 remark later"));
+        proxy,
+        "cutmid response 11 skip 3 times 2; answer request 11 skip 8 times 4 code 2 remark busy; "
+        "drop request 15 times 2; delay response 14 ms 300 times 2; cut request 38 skip 1 times 1; "
+        "answer request 14 times 2 code 1 remark later"));
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 300);
     rmq_lite_pull_consumer *consumer = join(&cluster, tl_namesrv_addr(namesrv));
-    take_until(consumer, &seen, 300);
+    tl_lite_pull_take_until(consumer, &seen, 300);
     for (int round = 1; round <= 3; round++) {
         tl_proxy_refuse(proxy, true);
         tl_send(&cluster, producer, "m", round * 300, 300);
-        take(consumer, &seen, 50);
+        tl_lite_pull_take(consumer, &seen, 50);
         tl_proxy_refuse(proxy, false);
-        take_until(consumer, &seen, (round + 1) * 300);
+        tl_lite_pull_take_until(consumer, &seen, (round + 1) * 300);
     }
     printf("%d deliveries of 1200\n", atomic_load(&seen.total));
     rmq_lite_pull_consumer_destroy(consumer);
@@ -229,12 +207,12 @@ static void a_restarted_broker_is_read_on_from_the_stored_offsets(void)
     for (int round = 0; round < 2; round++) {
         rmq_producer *producer = tl_producer(&cluster);
         tl_send(&cluster, producer, "m", round * 200, 200);
-        take_until(consumer, &seen, round * 200 + 100);
+        tl_lite_pull_take_until(consumer, &seen, round * 200 + 100);
         rmq_producer_destroy(producer);
         rmq_broker_stop(servers.broker);
-        take(consumer, &seen, 50);
+        tl_lite_pull_take(consumer, &seen, 50);
         start_broker(&servers);
-        take_until(consumer, &seen, (round + 1) * 200);
+        tl_lite_pull_take_until(consumer, &seen, (round + 1) * 200);
     }
     printf("%d deliveries of 400\n", atomic_load(&seen.total));
     rmq_lite_pull_consumer_destroy(consumer);

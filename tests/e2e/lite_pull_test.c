@@ -50,30 +50,6 @@ static rmq_lite_pull_consumer *subscribed(const struct tl_cluster *cluster, stru
     return consumer;
 }
 
-static size_t take(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int64_t timeout_ms)
-{
-    rmq_batch *batch = NULL;
-    if (rmq_lite_pull_consumer_poll(consumer, &batch, timeout_ms, NULL) != RMQ_OK) {
-        return 0;
-    }
-    size_t count = rmq_batch_count(batch);
-    for (size_t i = 0; i < count; i++) {
-        tl_seen_add(to, rmq_batch_at(batch, i));
-    }
-    rmq_batch_destroy(batch);
-    return count;
-}
-
-/* Polls until so many different ones were seen. */
-static void take_until(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int different)
-{
-    int64_t deadline = tl_now_ms() + 20000;
-    while (atomic_load(&to->different) < different) {
-        TL_CHECK(tl_now_ms() < deadline);
-        take(consumer, to, 1000);
-    }
-}
-
 static rmq_queue_list *queues_of(rmq_lite_pull_consumer *consumer, const char *topic)
 {
     rmq_queue_list *queues = NULL;
@@ -118,14 +94,14 @@ static void poll_gives_each_message_once_and_a_restart_goes_on_behind_them(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_lite_pull_consumer *consumer = subscribed(&cluster, (struct opening){0});
     tl_send(&cluster, producer, "m", 0, 500);
-    take_until(consumer, &seen, 500);
+    tl_lite_pull_take_until(consumer, &seen, 500);
     TL_EQUAL(atomic_load(&seen.total), 500);
     rmq_lite_pull_consumer_destroy(consumer);
 
     consumer = subscribed(&cluster, (struct opening){0});
-    TL_EQUAL(take(consumer, &seen, 300), 0);
+    TL_EQUAL(tl_lite_pull_take(consumer, &seen, 300), 0);
     tl_send(&cluster, producer, "m", 500, 100);
-    take_until(consumer, &seen, 600);
+    tl_lite_pull_take_until(consumer, &seen, 600);
     TL_EQUAL(atomic_load(&seen.total), 600);
     rmq_lite_pull_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
@@ -162,13 +138,14 @@ static void auto_commit_passes_only_batches_that_were_destroyed(void)
     rmq_batch_destroy(first);
     struct goal goal = {consumer, queues, behind_first};
     TL_CHECK(tl_wait(is_committed, &goal, 10000));
-    take(consumer, &seen, 5000); /* more than the held one: still only the first is passed */
+    tl_lite_pull_take(consumer, &seen,
+                      5000); /* more than the held one: still only the first is passed */
     struct goal beyond = {consumer, queues, 30};
     TL_CHECK(!tl_wait(is_committed, &beyond, 400));
     TL_EQUAL(sum_committed(consumer, queues), behind_first);
     rmq_batch_destroy(second);
     while (atomic_load(&seen.total) < 10) {
-        take(consumer, &seen, 1000);
+        tl_lite_pull_take(consumer, &seen, 1000);
     }
     TL_CHECK(tl_wait(is_committed, &beyond, 10000));
     rmq_queue_list_destroy(queues);
@@ -205,11 +182,11 @@ static void without_auto_commit_only_the_program_moves_offsets(void)
     tl_send(&cluster, producer, "m", 0, 100);
     struct opening how = {.manual = true, .interval_ms = 100};
     rmq_lite_pull_consumer *consumer = subscribed(&cluster, how);
-    take_until(consumer, &seen, 100);
+    tl_lite_pull_take_until(consumer, &seen, 100);
     rmq_lite_pull_consumer_destroy(consumer); /* nothing was committed */
 
     consumer = subscribed(&cluster, how);
-    take_until(consumer, &again, 100);
+    tl_lite_pull_take_until(consumer, &again, 100);
     rmq_queue_list *queues = queues_of(consumer, cluster.topic);
     TL_EQUAL(sum_committed(consumer, queues), 0);
     rmq_queue_list *one = NULL;
@@ -238,7 +215,7 @@ static void a_commit_says_that_the_broker_refused_it(void)
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 10);
     rmq_lite_pull_consumer *consumer = subscribed(&cluster, (struct opening){.manual = true});
-    take_until(consumer, &seen, 10);
+    tl_lite_pull_take_until(consumer, &seen, 10);
     TL_OK(rmq_broker_fault_answer(cluster.broker, 15, 1, 1, "no offsets today", &err));
     TL_EQUAL(rmq_lite_pull_consumer_commit_sync(consumer, NULL, 0, &err), RMQ_ERR_BROKER);
     TL_CHECK(strstr(rmq_error_message(err), "no offsets today") != NULL);
@@ -267,16 +244,16 @@ static void assigned_queues_are_read_whoever_else_has_them(void)
     TL_OK(rmq_lite_pull_consumer_assign(consumer, chosen, &err));
     TL_EQUAL(rmq_lite_pull_consumer_subscribe(consumer, cluster.topic, "*", NULL), RMQ_ERR_STATE);
     TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
-    take_until(consumer, &seen, 200);
-    TL_EQUAL(take(consumer, &seen, 300), 0);
+    tl_lite_pull_take_until(consumer, &seen, 200);
+    TL_EQUAL(tl_lite_pull_take(consumer, &seen, 300), 0);
 
     rmq_queue_list_destroy(chosen); /* 2 goes on, 0 is given up, 3 comes new */
     TL_OK(rmq_queue_list_create(&chosen, &err));
     add(chosen, queues, 2);
     add(chosen, queues, 3);
     TL_OK(rmq_lite_pull_consumer_assign(consumer, chosen, &err));
-    take_until(consumer, &seen, 300);
-    TL_EQUAL(take(consumer, &seen, 300), 0);
+    tl_lite_pull_take_until(consumer, &seen, 300);
+    TL_EQUAL(tl_lite_pull_take(consumer, &seen, 300), 0);
     TL_EQUAL(atomic_load(&seen.total), 300);
     struct goal goal = {consumer, queues, 100};
     rmq_queue_list *mine = NULL;
@@ -318,10 +295,11 @@ static void tags_filter_assigned_queues_and_offsets_reach_the_end(void)
     }
     rmq_lite_pull_consumer *consumer = create(&cluster, (struct opening){.interval_ms = 100});
     rmq_queue_list *queues = queues_of(consumer, cluster.topic);
-    TL_OK(rmq_lite_pull_consumer_set_assign_expression(consumer, cluster.topic, "Aa || 标签甲", &err));
+    TL_OK(rmq_lite_pull_consumer_set_assign_expression(consumer, cluster.topic, "Aa || 标签甲",
+                                                       &err));
     TL_OK(rmq_lite_pull_consumer_assign(consumer, queues, &err));
     TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
-    take_until(consumer, &seen, 75);
+    tl_lite_pull_take_until(consumer, &seen, 75);
     for (int i = 0; i < 100; i++) {
         TL_EQUAL(atomic_load(&seen.times[i]), i % 2 || i % 4 == 0);
     }
@@ -400,10 +378,10 @@ static void a_paused_queue_rests_until_it_is_resumed(void)
     TL_OK(rmq_lite_pull_consumer_pause(consumer, one, &err));
     TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
     tl_send(&cluster, producer, "m", 0, 100);
-    take_until(consumer, &seen, 50);
-    TL_EQUAL(take(consumer, &seen, 300), 0);
+    tl_lite_pull_take_until(consumer, &seen, 50);
+    TL_EQUAL(tl_lite_pull_take(consumer, &seen, 300), 0);
     TL_OK(rmq_lite_pull_consumer_resume(consumer, NULL, &err));
-    take_until(consumer, &seen, 100);
+    tl_lite_pull_take_until(consumer, &seen, 100);
     TL_EQUAL(atomic_load(&seen.total), 100);
     rmq_queue_list_destroy(one);
     rmq_queue_list_destroy(queues);
@@ -429,7 +407,7 @@ static void the_descriptor_tells_when_poll_would_return(void)
     while (atomic_load(&seen.different) < 200) {
         TL_CHECK(tl_now_ms() < deadline);
         TL_EQUAL(poll(&wait, 1, 5000), 1);
-        while (take(consumer, &seen, 0) > 0) {
+        while (tl_lite_pull_take(consumer, &seen, 0) > 0) {
         }
     }
     bool told = false;
@@ -480,7 +458,7 @@ static void prefetch_stays_within_its_bytes(void)
     TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
     struct pollfd wait = {.fd = rmq_lite_pull_consumer_fd(consumer), .events = POLLIN};
     TL_EQUAL(poll(&wait, 1, 5000), 1);
-    take_until(consumer, &seen, 400);
+    tl_lite_pull_take_until(consumer, &seen, 400);
     TL_EQUAL(atomic_load(&seen.total), 400);
     printf("%ld KiB more\n", tl_usage_of(0).rss_kb - before);
     rmq_lite_pull_consumer_destroy(consumer);

@@ -204,3 +204,42 @@ void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms)
                 atomic_load(&seen->different), different, (long long)timeout_ms);
     }
 }
+
+void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words)
+{
+    int64_t deadline = tl_now_ms() + 10000;
+    bool found = false;
+    while (!found && tl_now_ms() < deadline) {
+        rmq_event *event = NULL;
+        if (rmq_events_take(events, &event, 1, 500) == 1) {
+            found = rmq_event_get_type(event) == type && strstr(rmq_event_text(event), words);
+            rmq_event_destroy(event);
+        }
+    }
+    if (!found) {
+        tl_fail(__FILE__, __LINE__, "no notice %d with %s", (int)type, words);
+    }
+}
+
+size_t tl_lite_pull_take(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int64_t timeout_ms)
+{
+    rmq_batch *batch = NULL;
+    if (rmq_lite_pull_consumer_poll(consumer, &batch, timeout_ms, NULL) != RMQ_OK) {
+        return 0;
+    }
+    size_t count = rmq_batch_count(batch);
+    for (size_t i = 0; i < count; i++) {
+        tl_seen_add(to, rmq_batch_at(batch, i));
+    }
+    rmq_batch_destroy(batch);
+    return count;
+}
+
+void tl_lite_pull_take_until(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int different)
+{
+    int64_t deadline = tl_now_ms() + 20000;
+    while (atomic_load(&to->different) < different) {
+        TL_CHECK(tl_now_ms() < deadline);
+        tl_lite_pull_take(consumer, to, 500);
+    }
+}

@@ -60,4 +60,11 @@ rmq_consume_result tl_seen_listener(const rmq_message_view *const *messages, siz
 /* Waits until so many different messages were seen. */
 void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms);
 
+/* Takes events until one of a type has words in its text; others are dropped. Fails after 10 s. */
+void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words);
+
+/* One poll of a lite pull consumer: what it gave is noted and given back; how many. And polls until so many different ones were seen, at most 20 s. */
+size_t tl_lite_pull_take(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int64_t timeout_ms);
+void tl_lite_pull_take_until(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int different);
+
 #endif

@@ -127,3 +127,14 @@ bool tl_wait(bool (*condition)(void *arg), void *arg, int64_t timeout_ms)
     }
     return true;
 }
+
+static bool never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+void tl_pause(int64_t ms)
+{
+    (void)tl_wait(never, NULL, ms);
+}

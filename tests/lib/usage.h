@@ -9,6 +9,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Whether memory may be judged: sanitizers keep freed memory and shadows of it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TL_MEMORY_COUNTS false
+#elif defined(__has_feature)
+#define TL_MEMORY_COUNTS !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define TL_MEMORY_COUNTS true
+#endif
+
 struct tl_usage {
     int threads;
     int descriptors;
@@ -26,5 +35,6 @@ void tl_thread_names(pid_t pid, char *out, size_t room);
 /* Waits until condition(arg) holds or timeout_ms passed; returns whether it holds. Looks every few ms. */
 bool tl_wait(bool (*condition)(void *arg), void *arg, int64_t timeout_ms);
 int64_t tl_now_ms(void); /* monotonic */
+void tl_pause(int64_t ms); /* lets time pass, where that is what the case is about */
 
 #endif

@@ -74,12 +74,6 @@ static void try_send(struct world *world, rmq_producer *producer, int *next)
     rmq_message_destroy(message);
 }
 
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
 static void survive(int seconds, bool refuse)
 {
     struct world world;
@@ -95,7 +89,7 @@ static void survive(int seconds, bool refuse)
     struct tl_usage begin = tl_usage_of(0);
     for (int64_t end = tl_now_ms() + seconds * 1000; tl_now_ms() < end;) {
         try_send(&world, producer, &next);
-        tl_wait(never, NULL, 500);
+        tl_pause(500);
     }
     uint64_t tries = tl_proxy_connections(world.broker) - broker;
     uint64_t asked = tl_proxy_connections(world.namesrv) - namesrv;

@@ -16,12 +16,6 @@
 #define MEMBERS 30
 #define QUEUES  60
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MEMORY_COUNTS 0
-#else
-#define MEMORY_COUNTS 1
-#endif
-
 static struct tl_cluster cluster;
 static atomic_bool stop;
 static _Atomic int received;
@@ -59,17 +53,11 @@ static void *produce(void *arg)
     return NULL;
 }
 
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
 static void one_round(int run_ms)
 {
     rmq_error *err = NULL;
     rmq_consumer *consumer = tl_consumer(&cluster, "*", count, NULL);
-    tl_wait(never, NULL, run_ms);
+    tl_pause(run_ms);
     int64_t begin = tl_now_ms();
     TL_OK(rmq_consumer_shutdown(consumer, 3000, &err));
     TL_CHECK(tl_now_ms() - begin < 3000);
@@ -107,7 +95,7 @@ static void three_hundred_starts_and_stops_leave_nothing_behind(void)
            ROUNDS, atomic_load(&received), last.threads, last.descriptors, third.anon_kb,
            last.anon_kb);
     TL_CHECK(atomic_load(&received) > 0);
-    TL_CHECK(!MEMORY_COUNTS || last.anon_kb - third.anon_kb < 4096);
+    TL_CHECK(!TL_MEMORY_COUNTS || last.anon_kb - third.anon_kb < 4096);
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
     rmq_producer_destroy(producer);
@@ -160,7 +148,7 @@ static void thirty_members_that_start_together_share_the_queues_at_once(void)
     tl_send(&cluster, producer, "m", 0, 600);
     int64_t deadline = tl_now_ms() + 10000;
     while (atomic_load(&received) < 600 && tl_now_ms() < deadline) {
-        tl_wait(never, NULL, 10);
+        tl_pause(10);
     }
     TL_CHECK(atomic_load(&received) >= 600);
     for (int i = 0; i < MEMBERS; i++) {
