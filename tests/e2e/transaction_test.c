@@ -154,6 +154,20 @@ static bool is_committed(int n)
     return n % 3 == 0 || (n % 3 == 2 && n / 3 % 3 != 1);
 }
 
+/*
+ * How often number n was consumed: never unless committed, else once. The real broker notes an end only some seconds later and may ask
+ * about a transaction that was committed meanwhile; it takes the second commit too, so there each question may make one more.
+ */
+static void check_times(const struct tl_cluster *cluster, int n, bool committed, int asked)
+{
+    int times = atomic_load(&seen.times[n]);
+    int most = cluster->broker != NULL ? 1 : 1 + asked;
+    if (times < committed || times > (committed ? most : 0)) {
+        tl_fail(__FILE__, __LINE__, "number %d, %s and asked about %d times, was consumed %d times", n,
+                committed ? "committed" : "not committed", asked, times);
+    }
+}
+
 struct goal {
     struct asked *asked;
     int total;
@@ -205,7 +219,7 @@ static void exactly_the_committed_messages_are_consumed(void)
     rmq_producer_destroy(producer);
     rmq_consumer_destroy(consumer);
     for (int n = 0; n < MANY; n++) {
-        TL_EQUAL(atomic_load(&seen.times[n]), is_committed(n));
+        check_times(&cluster, n, is_committed(n), atomic_load(&asked.times[n]));
         TL_CHECK(n % 3 != 2 || atomic_load(&asked.times[n]) > 0);
     }
     TL_EQUAL(atomic_load(&asked.wrong), 0);
@@ -286,7 +300,7 @@ static void another_producer_answers_for_one_that_was_killed(void)
     rmq_producer_destroy(producer);
     rmq_consumer_destroy(consumer);
     for (int n = 1; n < 30; n++) {
-        TL_EQUAL(atomic_load(&seen.times[n]), n / 3 % 3 != 1);
+        check_times(&cluster, n, n / 3 % 3 != 1, atomic_load(&asked.times[n]));
     }
     tl_cluster_stop(&cluster);
 }
@@ -309,7 +323,7 @@ static void the_producers_of_a_group_share_the_questions(void)
     rmq_producer_destroy(second);
     rmq_consumer_destroy(consumer);
     for (int n = 1; n <= 30; n++) {
-        TL_EQUAL(atomic_load(&seen.times[n]), 1);
+        check_times(&cluster, n, true, atomic_load(&first_asked.times[n]) + atomic_load(&second_asked.times[n]));
     }
     TL_CHECK(atomic_load(&first_asked.total) > 0);
     TL_CHECK(atomic_load(&second_asked.total) > 0);
