@@ -117,6 +117,8 @@ failed=$(count FAIL)
 skipped=$(count skip)
 [ "$failed" = 0 ] || KEEP=1
 echo "took $((SECONDS - started)) s"
+# Once more, since what is read of a long log is its end.
+cat "$RUN"/*.result 2> /dev/null | grep "^FAIL "
 trap - EXIT
 finish
 echo "$passed passed, $failed failed, $skipped skipped"
