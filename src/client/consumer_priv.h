@@ -354,7 +354,7 @@ void rq_flow_look(struct rmq_consumer *consumer); /* once in a while: tells what
 void rq_subscribed_check(struct rq_subscribed *topic); /* asks a broker, when that is needed */
 bool rq_subscribed_may_pull(const struct rq_subscribed *topic);
 
-/* ---- pull.c: loop unless said otherwise ---- */
+/* ---- owned.c: loop unless said otherwise ---- */
 
 struct rq_owned *rq_owned_create(struct rq_subscribed *topic,
                                  const struct rq_mq *name); /* NULL: no memory */
@@ -365,14 +365,17 @@ void rq_owned_set_limits(struct rq_owned *owned);
 void rq_owned_start(struct rq_owned *owned, int64_t offset,
                     bool stored);            /* the start offset is known: pull */
 void rq_owned_retry(struct rq_owned *owned); /* after a failure, with back-off */
-void rq_pull(struct rq_owned *owned);        /* when nothing hinders it */
-void rq_pull_all(struct rmq_consumer *consumer);
-void rq_pull_starved(struct rmq_consumer *consumer);
-
 struct rq_owned *rq_owned_find(struct rmq_consumer *consumer, const struct rq_mq *name);
 
 /* Any thread: messages are done; frees, charges and resumes what follows from it. */
 void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to);
+
+/* ---- pull.c: loop ---- */
+
+void rq_pull(struct rq_owned *owned); /* when nothing hinders it */
+void rq_pull_after(struct rq_owned *owned, int64_t delay_ms);
+void rq_pull_all(struct rmq_consumer *consumer);
+void rq_pull_starved(struct rmq_consumer *consumer);
 
 /* ---- offset_store_remote.c: loop ---- */
 

@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Life of client instances, their members, and requests both ways (see instance.h). The registry of instances by client id is the process's; one that
- * was inherited through fork is left behind. Counterparts: MQClientManager, MQClientInstance, ClientRemotingProcessor.
+ * Life of client instances (see instance.h). The registry of instances by client id is the process's; one that was inherited through fork is left
+ * behind. Counterparts: MQClientManager, MQClientInstance.
  */
 #include "client/instance.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/err.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "base/time.h"
+#include "client/client_id.h"
 #include "client/fork_mark.h"
 #include "client/instance_priv.h"
-#include "client/local_addr.h"
 #include "client/options.h"
-#include "wire/message.h"
-#include "wire/properties.h"
 
 #define MAX_QUEUED_DEFAULT ((size_t)256 << 20)
 #define ADDRESS_POLLS      4 /* an address server is asked every fourth route interval: two minutes */
@@ -60,176 +52,13 @@ static struct registry *find_registry(void)
     return made;
 }
 
-/* ---- name servers ---- */
+/* ---- life ---- */
 
 /* What the program gave, and the addresses that it means. */
 struct addresses {
     const char *given;
     const char *list;
 };
-
-/* ---- client id ---- */
-
-static const char *namesrv_of(const struct rq_instance_options *options)
-{
-    if (options->namesrv_addr && *options->namesrv_addr) {
-        return options->namesrv_addr;
-    }
-    const char *env = getenv("NAMESRV_ADDR");
-    return env && *env ? env : NULL;
-}
-
-/* The part after '@': what was given, or for DEFAULT pid and a number that no other handle of the process has. */
-static void write_instance_name(const struct rq_instance_options *options, struct rq_buf *out)
-{
-    static atomic_uint_fast32_t serial;
-    const char *name =
-        options->instance_name && *options->instance_name ? options->instance_name : "DEFAULT";
-    if (strcmp(name, "DEFAULT") != 0 || options->keep_default_name) {
-        rq_buf_add_str(out, name);
-        return;
-    }
-    struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t nanos = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    rq_buf_addf(
-        out, "%d#%llu", (int)getpid(),
-        (unsigned long long)(nanos + atomic_fetch_add_explicit(&serial, 1, memory_order_relaxed)));
-}
-
-static void write_client_id(const struct rq_instance_options *options, const char *namesrv,
-                            struct rq_buf *out)
-{
-    char first[256] = "";
-    size_t n = strcspn(namesrv, " \t;,");
-    (void)snprintf(first, sizeof first, "%.*s", (int)(n < sizeof first ? n : sizeof first - 1),
-                   namesrv);
-    if (options->client_ip && *options->client_ip) {
-        rq_buf_add_str(out, options->client_ip);
-    } else {
-        char addr[RQ_ADDR_TEXT];
-        rq_local_addr_text(first, addr);
-        rq_buf_add_str(out, addr);
-    }
-    rq_buf_add_char(out, '@');
-    write_instance_name(options, out);
-    if (options->unit_name && *options->unit_name) {
-        rq_buf_add_char(out, '@');
-        rq_buf_add_str(out, options->unit_name);
-    }
-}
-
-/* ---- requests of brokers ---- */
-
-static struct rq_member *find_member(struct rq_instance *instance, struct rq_slice group,
-                                     bool consumer)
-{
-    RQ_LIST_FOREACH_SAFE(node, next, &instance->members)
-    {
-        struct rq_member *member = RQ_CONTAINER_OF(node, struct rq_member, node);
-        if (member->is_consumer == consumer && rq_slice_eq_str(group, member->group)) {
-            return member;
-        }
-    }
-    return NULL;
-}
-
-static void refuse(struct rq_instance *instance, struct rq_peer *peer,
-                   const struct rq_header *header)
-{
-    char remark[64];
-    (void)snprintf(remark, sizeof remark, " request type %d not supported", header->code);
-    rq_instance_answer(instance, peer, header->opaque, header->flag,
-                       RQ_RESP_REQUEST_CODE_NOT_SUPPORTED, remark, rq_slice(NULL, 0));
-}
-
-static void ids_changed(struct rq_instance *instance, const struct rq_header *header)
-{
-    struct rq_member *member = find_member(instance, rq_header_ext(header, "consumerGroup"), true);
-    if (member && member->ops->ids_changed) {
-        member->ops->ids_changed(member);
-    }
-}
-
-/* 220 and 221 name the group "group", 307 and 309 "consumerGroup". */
-static bool member_request(struct rq_instance *instance, struct rq_peer *peer, struct rq_in *in)
-{
-    const struct rq_header *header = in->header;
-    struct rq_slice group = rq_header_ext(header, "consumerGroup");
-    if (!group.p) {
-        group = rq_header_ext(header, "group");
-    }
-    struct rq_member *member = find_member(instance, group, true);
-    return member && member->ops->request && member->ops->request(member, peer, header, in);
-}
-
-/* The group is a property of the half message in the body. */
-static void check_transaction(struct rq_instance *instance, struct rq_peer *peer, struct rq_in *in)
-{
-    struct rq_cursor cursor = rq_cursor(in->body.p, in->body.n);
-    struct rq_msg msg;
-    if (rq_msg_decode(&cursor, &msg, NULL) != RMQ_OK) {
-        RQ_LOG(WARN, "a question about a transaction cannot be read", "broker=%s",
-               rq_peer_address(peer));
-        return;
-    }
-    struct rq_member *member =
-        find_member(instance, rq_props_get(msg.properties, RQ_PROP_PGROUP), false);
-    if (member && member->ops->request) {
-        (void)member->ops->request(member, peer, in->header, in);
-    }
-}
-
-/* A reply is for the producer that has the request; one that came too late is dropped, and still answered well, as there. */
-static void take_reply(struct rq_instance *instance, struct rq_peer *peer, struct rq_in *in)
-{
-    bool taken = false;
-    RQ_LIST_FOREACH_SAFE(node, next, &instance->members)
-    {
-        struct rq_member *member = RQ_CONTAINER_OF(node, struct rq_member, node);
-        taken = taken || (!member->is_consumer && member->ops->request &&
-                          member->ops->request(member, peer, in->header, in));
-    }
-    if (!taken) {
-        RQ_LOG(INFO, "a reply is for no request that waits", "broker=%s", rq_peer_address(peer));
-    }
-    rq_instance_answer(instance, peer, in->header->opaque, in->header->flag, RQ_RESP_SUCCESS, NULL,
-                       rq_slice(NULL, 0));
-}
-
-static void on_request(void *user, struct rq_peer *peer, struct rq_in *in)
-{
-    struct rq_instance *instance = user;
-    switch (in->header->code) {
-    case RQ_REQ_NOTIFY_CONSUMER_IDS_CHANGED:
-        ids_changed(instance, in->header);
-        break;
-    case RQ_REQ_PUSH_REPLY_MESSAGE_TO_CLIENT:
-        take_reply(instance, peer, in);
-        break;
-    case RQ_REQ_CHECK_TRANSACTION_STATE:
-        check_transaction(instance, peer, in);
-        break;
-    case RQ_REQ_RESET_CONSUMER_CLIENT_OFFSET:
-    case RQ_REQ_GET_CONSUMER_STATUS_FROM_CLIENT:
-    case RQ_REQ_GET_CONSUMER_RUNNING_INFO:
-    case RQ_REQ_CONSUME_MESSAGE_DIRECTLY:
-        if (!member_request(instance, peer, in)) {
-            refuse(instance, peer, in->header);
-        }
-        break;
-    default:
-        refuse(instance, peer, in->header);
-        break;
-    }
-}
-
-static void on_connected(void *user, struct rq_peer *peer)
-{
-    rq_brokers_connected(user, peer);
-}
-
-/* ---- life ---- */
 
 static void free_instance(struct rq_instance *instance)
 {
@@ -242,6 +71,11 @@ static void free_instance(struct rq_instance *instance)
     rq_free(instance);
 }
 
+static void on_connected(void *user, struct rq_peer *peer)
+{
+    rq_brokers_connected(user, peer);
+}
+
 static rmq_status connect_parts(struct rq_instance *instance,
                                 const struct rq_instance_options *wanted,
                                 const struct addresses *namesrv, rmq_error **err)
@@ -251,7 +85,7 @@ static rmq_status connect_parts(struct rq_instance *instance,
         return st;
     }
     const struct rq_peers_options options = {
-        .on_request = on_request,
+        .on_request = rq_instance_on_request,
         .on_connected = on_connected,
         .user = instance,
         .max_async = INT32_MAX,
@@ -342,13 +176,22 @@ static rmq_status get_for(const struct rq_instance_options *options,
 {
     struct rq_buf id;
     rq_buf_init(&id, 4096);
-    write_client_id(options, namesrv->list, &id);
+    rq_client_id_write(options, namesrv->list, &id);
     rmq_status st = rq_buf_status(&id);
     const char *client_id = rq_buf_cstr(&id);
     st = st == RMQ_OK ? get_by_id(options, namesrv, client_id, out, err)
                       : rq_error_set(err, st, "client id: %s", rmq_status_text(st));
     rq_buf_free(&id);
     return st;
+}
+
+static const char *namesrv_of(const struct rq_instance_options *options)
+{
+    if (options->namesrv_addr && *options->namesrv_addr) {
+        return options->namesrv_addr;
+    }
+    const char *env = getenv("NAMESRV_ADDR");
+    return env && *env ? env : NULL;
 }
 
 rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_instance **out,
@@ -465,226 +308,4 @@ void rq_instance_suspect(struct rq_instance *instance, const char *topic)
 {
     rq_brokers_probe(instance);
     rq_topics_refresh_soon(instance, topic);
-}
-
-/* ---- members ---- */
-
-rmq_status rq_instance_add(struct rq_instance *instance, struct rq_member *member, rmq_error **err)
-{
-    if (find_member(instance, rq_slice_str(member->group), member->is_consumer)) {
-        return rq_error_set(err, RMQ_ERR_EXISTS, "client %s has a %s of group %s already",
-                            instance->client_id, member->is_consumer ? "consumer" : "producer",
-                            member->group);
-    }
-    rq_list_add_tail(&instance->members, &member->node);
-    rq_instance_heartbeat(instance);
-    return RMQ_OK;
-}
-
-/* Unregistering: one request per broker address. */
-struct leave {
-    size_t pending;
-    void (*done)(void *user);
-    void *user;
-    struct rq_task task;
-    struct leave_call {
-        struct rq_request request;
-        struct leave *leave;
-    } calls[];
-};
-
-static void leave_ended(struct leave *leave)
-{
-    if (leave->done) {
-        leave->done(leave->user);
-    }
-    rq_free(leave);
-}
-
-static void leave_answered(struct rq_request *request, rmq_status status, struct rq_in *answer)
-{
-    struct leave *leave = RQ_CONTAINER_OF(request, struct leave_call, request)->leave;
-    (void)status;
-    (void)answer;
-    if (--leave->pending == 0) {
-        leave_ended(leave);
-    }
-}
-
-static void leave_at_once(struct rq_task *task)
-{
-    leave_ended(RQ_CONTAINER_OF(task, struct leave, task));
-}
-
-static size_t count_connected(struct rq_instance *instance, struct rq_peer **peers)
-{
-    size_t count = 0;
-    size_t i = 0;
-    struct rq_map_entry *item;
-    while ((item = rq_map_next(&instance->brokers, &i))) {
-        struct rq_broker_entry *entry = item->value;
-        for (size_t k = 0; k < entry->addr_count; k++) {
-            struct rq_peer *peer = entry->addrs[k].peer;
-            if (peer && rq_peer_connected(peer)) {
-                if (peers) {
-                    peers[count] = peer;
-                }
-                count++;
-            }
-        }
-    }
-    return count;
-}
-
-static void send_leave(struct rq_instance *instance, const struct rq_member *member,
-                       struct leave *leave, struct rq_peer **peers, size_t count,
-                       int64_t timeout_ms)
-{
-    struct rq_hdr_unregister_client fields = {.client_id = rq_slice_str(instance->client_id)};
-    if (member->is_consumer) {
-        fields.consumer_group = rq_slice_str(member->group);
-    } else {
-        fields.producer_group = rq_slice_str(member->group);
-    }
-    leave->pending = count;
-    for (size_t i = 0; i < count; i++) {
-        leave->calls[i].leave = leave;
-        leave->calls[i].request.done = leave_answered;
-        rq_instance_request(instance, peers[i], &leave->calls[i].request, RQ_REQ_UNREGISTER_CLIENT,
-                            &rq_tab_unregister_client, &fields, rq_slice(NULL, 0), timeout_ms);
-    }
-}
-
-void rq_instance_remove(struct rq_instance *instance, struct rq_member *member, int64_t timeout_ms,
-                        void (*done)(void *user), void *user)
-{
-    rq_list_remove(&member->node);
-    /* A broker that is not connected knows nothing of us any more: it forgets with the connection. */
-    size_t count = count_connected(instance, NULL);
-    struct leave *leave = rq_calloc(1, sizeof *leave + count * sizeof leave->calls[0]);
-    struct rq_peer **peers = rq_calloc(count ? count : 1, sizeof(struct rq_peer *));
-    if (!leave || !peers) {
-        rq_free(leave);
-        rq_free(peers);
-        if (done) {
-            done(user);
-        }
-        return;
-    }
-    leave->done = done;
-    leave->user = user;
-    if (count == 0) {
-        leave->task.run = leave_at_once;
-        (void)rq_loop_post(instance->loop, &leave->task);
-    } else {
-        (void)count_connected(instance, peers);
-        send_leave(instance, member, leave, peers, count,
-                   timeout_ms < RQ_API_TIMEOUT_MS ? timeout_ms : RQ_API_TIMEOUT_MS);
-    }
-    rq_free(peers);
-}
-
-/* ---- requests to brokers ---- */
-
-static void call_done(struct rq_call *call, rmq_status status, struct rq_in *answer)
-{
-    struct rq_request *request = RQ_CONTAINER_OF(call, struct rq_request, call);
-    request->done(request, status, answer);
-}
-
-static void fail_early(struct rq_task *task)
-{
-    struct rq_request *request = RQ_CONTAINER_OF(task, struct rq_request, task);
-    request->done(request, request->early, NULL);
-}
-
-static void post_failure(struct rq_instance *instance, struct rq_request *request,
-                         rmq_status status)
-{
-    request->early = status;
-    request->task.run = fail_early;
-    (void)rq_loop_post(instance->loop, &request->task);
-}
-
-void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer,
-                      struct rq_request *request, const struct rq_frame_spec *spec,
-                      struct rq_slice body, int64_t timeout_ms)
-{
-    struct rq_out *out = peer ? rq_out_create(0) : NULL;
-    if (!out) {
-        post_failure(instance, request, peer ? RMQ_ERR_NOMEM : RMQ_ERR_NO_BROKER);
-        return;
-    }
-    rmq_status st = rq_out_encode(out, spec, body, NULL);
-    if (st != RMQ_OK) {
-        rq_out_destroy(out);
-        post_failure(instance, request, st);
-        return;
-    }
-    request->call = (struct rq_call){.done = call_done};
-    st = rq_peer_call(peer, &request->call, out, rq_deadline_ms(timeout_ms), RQ_WAIT);
-    if (st != RMQ_OK) {
-        post_failure(instance, request, st);
-    }
-}
-
-void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer,
-                         struct rq_request *request, int code, const struct rq_fields *table,
-                         const void *fields, struct rq_slice body, int64_t timeout_ms)
-{
-    struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, table, fields);
-    rq_instance_send(instance, peer, request, &spec, body, timeout_ms);
-}
-
-void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int code,
-                        const struct rq_fields *table, const void *fields, struct rq_slice body)
-{
-    struct rq_out *out = peer ? rq_out_create(0) : NULL;
-    if (!out) {
-        return;
-    }
-    struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, table, fields);
-    spec.flag = RQ_FLAG_ONEWAY;
-    if (rq_out_encode(out, &spec, body, NULL) != RMQ_OK) {
-        rq_out_destroy(out);
-        return;
-    }
-    (void)rq_peer_oneway(peer, out, rq_deadline_ms(RQ_API_TIMEOUT_MS));
-}
-
-void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int32_t opaque,
-                        int32_t flag, int code, const char *remark, struct rq_slice body)
-{
-    if (flag & RQ_FLAG_ONEWAY) {
-        return;
-    }
-    struct rq_out *out = rq_out_create(0);
-    if (!out) {
-        return;
-    }
-    struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, NULL, NULL);
-    spec.flag = RQ_FLAG_RESPONSE;
-    spec.opaque = opaque;
-    spec.remark = rq_slice_str(remark);
-    if (rq_out_encode(out, &spec, body, NULL) != RMQ_OK) {
-        rq_out_destroy(out);
-        return;
-    }
-    (void)rq_peer_send(peer, out);
-}
-
-rmq_status rq_answer_error(rmq_status status, const struct rq_header *header, const char *addr,
-                           const char *what, rmq_error **err)
-{
-    if (status != RMQ_OK || !header) {
-        rmq_status st = status == RMQ_OK ? RMQ_ERR_INTERNAL : status;
-        rq_error_set(err, st, "%s: broker %s: %s", what, addr, rmq_status_text(st));
-        if (err) {
-            rq_error_set_broker(*err, addr);
-        }
-        return st;
-    }
-    return rq_error_set_remote(err, header->code, addr, "%s: broker %s answered %d %s %.*s", what,
-                               addr, header->code, rq_response_name(header->code),
-                               (int)header->remark.n, header->remark.p ? header->remark.p : "");
 }

@@ -37,7 +37,7 @@ struct rq_instance_options {
     int64_t poll_name_server_interval_ms;
     int64_t heartbeat_broker_interval_ms;
     const char *serialize_type; /* "JSON" or "ROCKETMQ" */
-    bool vip_channel; /* sends go to the brokers' VIP ports, two below the others */
+    bool vip_channel;           /* sends go to the brokers' VIP ports, two below the others */
     size_t max_queued_bytes;    /* frames of a connection that are not written yet; 0 = 256 MiB */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a client instance, shared by the files that make it up: instance.c (life, members, requests of brokers), topics.c (routes),
- * brokers.c (addresses, heartbeats, probes). Everything but the route snapshots is owned by the I/O thread.
+ * The inside of a client instance, shared by the files that make it up: instance.c (life), instance_members.c, instance_requests.c (of brokers),
+ * instance_call.c (to brokers), topics.c (routes), brokers.c (addresses, heartbeats, probes). Everything but the route snapshots is owned by the I/O thread.
  */
 #ifndef RQ_CLIENT_INSTANCE_PRIV_H
 #define RQ_CLIENT_INSTANCE_PRIV_H
@@ -39,7 +39,7 @@ struct rq_broker_entry {
         int64_t id;
         char *addr;
         struct rq_peer *peer; /* NULL until first used */
-    } *addrs;
+    } * addrs;
     size_t turn; /* for the choice among slaves */
 };
 
@@ -95,7 +95,14 @@ void rq_brokers_probe(struct rq_instance *instance);
 /* Heartbeat body of all members. */
 void rq_brokers_heartbeat_body(struct rq_instance *instance, struct rq_buf *out);
 
-/* instance.c: sends a request made from extFields alone. */
+/* instance_members.c: NULL when there is none. Loop. */
+struct rq_member *rq_instance_member(struct rq_instance *instance, struct rq_slice group,
+                                     bool consumer);
+
+/* instance_requests.c: rq_peers_options.on_request. */
+void rq_instance_on_request(void *user, struct rq_peer *peer, struct rq_in *in);
+
+/* instance_call.c: sends a request made from extFields alone. */
 void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer,
                       struct rq_request *request, const struct rq_frame_spec *spec,
                       struct rq_slice body, int64_t timeout_ms);

@@ -3,16 +3,12 @@
 /*
  * The pull of an owned queue: one request at a time, parked by the broker until there is something;
  * the answer's frame becomes the owner of its messages, which go into the process queue and to the
- * pool, and the next pull starts when there is room. On the I/O thread; only rq_owned_done runs on
- * workers, and it starts a waiting pull by a task. Counterparts: PullRequest, PullMessageService,
+ * pool, and the next pull starts when there is room. On the I/O thread. Counterparts: PullMessageService,
  * DefaultMQPushConsumerImpl.pullMessage.
  */
-#include <string.h>
-
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/time.h"
 #include "client/consumer_priv.h"
 #include "wire/properties.h"
 
@@ -24,187 +20,12 @@
 #define QUICK_MS      50 /* an empty answer so soon was not parked: that broker is asked slowly */
 
 static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
-static void on_timer(struct rq_timer *timer);
-static void on_resume(struct rq_task *task);
-
-/* ---- the queue's life ---- */
-
-static void release_process(struct rq_process_queue *process)
-{
-    rq_owned_release(rq_owned_of(process));
-}
-
-struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq *name)
-{
-    size_t topic_size = strlen(name->topic) + 1;
-    size_t broker_size = strlen(name->broker_name) + 1;
-    struct rq_owned *owned = rq_calloc(1, sizeof *owned + topic_size + broker_size);
-    if (!owned) {
-        return NULL;
-    }
-    memcpy(owned->text, name->topic, topic_size);
-    memcpy(owned->text + topic_size, name->broker_name, broker_size);
-    owned->name = (struct rq_mq){
-        .topic = owned->text, .broker_name = owned->text + topic_size, .queue_id = name->queue_id};
-    atomic_init(&owned->refs, 1);
-    atomic_init(&owned->resume_posted, false);
-    owned->resume.run = on_resume;
-    owned->consumer = topic->consumer;
-    owned->topic = topic;
-    owned->is_retry = topic->is_retry;
-    owned->delay_ms = RQ_RETRY_FIRST_MS;
-    owned->committed = -1;
-    owned->last_offset = -1;
-    owned->promised = -1;
-    atomic_init(&owned->given, -1);
-    rq_timer_init(&owned->timer, on_timer);
-    struct rq_process_limits limits = {0};
-    rq_process_queue_init(&owned->process, &limits);
-    owned->process.release = release_process;
-    owned->floor = -1;
-    owned->max_offset = -1;
-    owned->reset_to = -1;
-    rq_order_init(owned);
-    rq_list_add_tail(&topic->queues, &owned->node);
-    topic->queue_count++;
-    rq_owned_set_limits(owned);
-    return owned;
-}
-
-void rq_owned_retain(struct rq_owned *owned)
-{
-    atomic_fetch_add_explicit(&owned->refs, 1, memory_order_relaxed);
-}
-
-void rq_owned_release(struct rq_owned *owned)
-{
-    if (atomic_fetch_sub_explicit(&owned->refs, 1, memory_order_acq_rel) == 1) {
-        rq_process_queue_destroy(&owned->process);
-        rq_free(owned);
-    }
-}
-
-static int64_t share_of(int32_t total, size_t queues)
-{
-    int64_t part = total / (queues > 0 ? (int64_t)queues : 1);
-    return part > 0 ? part : 1;
-}
-
-void rq_owned_set_limits(struct rq_owned *owned)
-{
-    const rmq_consumer_options *options = &owned->consumer->options;
-    size_t queues = owned->topic->queue_count;
-    int64_t count = options->pull_threshold_for_queue;
-    int64_t mib = options->pull_threshold_size_for_queue;
-    if (options->pull_threshold_for_topic > 0) {
-        count = share_of(options->pull_threshold_for_topic, queues);
-    }
-    if (options->pull_threshold_size_for_topic > 0) {
-        mib = share_of(options->pull_threshold_size_for_topic, queues);
-    }
-    struct rq_process_limits limits = {
-        .count = count,
-        .bytes = mib << 20,
-        .span = options->consume_orderly ? INT64_MAX / 16 : options->consume_concurrently_max_span};
-    rq_process_queue_set_limits(&owned->process, &limits);
-}
-
-static void uncharge(struct rmq_consumer *consumer, size_t memory)
-{
-    int64_t left = atomic_fetch_sub(&consumer->cached, (int64_t)memory) - (int64_t)memory;
-    if (left <= consumer->options.max_cache_bytes / 4 * 3 && atomic_load(&consumer->starving) &&
-        !atomic_exchange_explicit(&consumer->feed_posted, true, memory_order_acq_rel)) {
-        rq_loop_post(consumer->loop, &consumer->feed);
-    }
-}
-
-/* Listeners that have messages in hands go on; what they say later is ignored. */
-void rq_owned_drop(struct rq_owned *owned, bool commit)
-{
-    struct rmq_consumer *consumer = owned->consumer;
-    if (commit) {
-        owned->unlock = owned->locked && rq_order_hands_are_empty(owned);
-        rq_offset_commit_last(owned, RQ_ASK_TIMEOUT_MS);
-    }
-    rq_order_drop(owned);
-    rq_consumer_stats_keep(owned);
-    struct rq_list dropped;
-    rq_list_init(&dropped);
-    rq_process_queue_drop(&owned->process, &dropped);
-    for (struct rq_list *node = rq_list_pop(&dropped); node; node = rq_list_pop(&dropped)) {
-        struct rq_pulled *pulled = RQ_CONTAINER_OF(node, struct rq_pulled, node);
-        rq_pool_withdraw(&consumer->pool, pulled);
-        uncharge(consumer, pulled->memory);
-        rq_pulled_release(pulled);
-    }
-    rq_timer_stop(&owned->timer);
-    rq_list_remove(&owned->node);
-    owned->topic->queue_count--;
-    owned->topic = NULL;
-    if (owned->asking) {
-        rq_consumer_cancel(&owned->ask);
-    }
-    if (owned->unlock && !owned->committing) {
-        rq_lock_give_back(owned);
-    }
-    rq_owned_release(owned);
-}
-
-struct rq_owned *rq_owned_find(struct rmq_consumer *consumer, const struct rq_mq *name)
-{
-    struct rq_subscribed *topic = rq_subscribed_find(consumer, name->topic);
-    for (struct rq_list *node = topic ? topic->queues.next : NULL; node && node != &topic->queues;
-         node = node->next) {
-        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
-        if (rq_mq_equal(&owned->name, name)) {
-            return owned;
-        }
-    }
-    return NULL;
-}
 
 /* ---- when to pull ---- */
 
-void rq_owned_start(struct rq_owned *owned, int64_t offset, bool stored)
-{
-    stored = stored && offset >= owned->floor;
-    offset = offset > owned->floor ? offset : owned->floor;
-    owned->located = true;
-    owned->next_offset = offset;
-    owned->delay_ms = RQ_RETRY_FIRST_MS;
-    owned->committed = stored ? offset : -1;
-    owned->committed_ms = rq_loop_now(owned->consumer->loop);
-    rq_process_queue_start(&owned->process, offset);
-    rq_consumer_settle(owned->consumer);
-    rq_pull(owned);
-}
-
-static void pull_after(struct rq_owned *owned, int64_t delay_ms)
+void rq_pull_after(struct rq_owned *owned, int64_t delay_ms)
 {
     rq_timer_start(owned->consumer->loop, &owned->timer, delay_ms);
-}
-
-void rq_owned_retry(struct rq_owned *owned)
-{
-    pull_after(owned, rq_retry_delay(&owned->delay_ms));
-}
-
-static void on_timer(struct rq_timer *timer)
-{
-    struct rq_owned *owned = RQ_CONTAINER_OF(timer, struct rq_owned, timer);
-    if (owned->located) {
-        rq_pull(owned);
-    } else {
-        rq_offset_locate(owned);
-    }
-}
-
-static void on_resume(struct rq_task *task)
-{
-    struct rq_owned *owned = RQ_CONTAINER_OF(task, struct rq_owned, resume);
-    atomic_exchange_explicit(&owned->resume_posted, false, memory_order_acq_rel);
-    rq_pull(owned);
-    rq_owned_release(owned);
 }
 
 void rq_pull_starved(struct rmq_consumer *consumer)
@@ -373,35 +194,33 @@ static int64_t next_after(struct rq_owned *owned, const struct rq_views *views,
     return owned->next_offset + (pass ? 1 : 0);
 }
 
-static void take_messages(struct rq_owned *owned, struct rq_in *answer,
-                          const struct rq_hdr_pull_response *head)
+/* The messages of an answer; *views stays NULL when there is none that could be read. RMQ_ERR_NOMEM: ask again. */
+static rmq_status read_messages(struct rq_owned *owned, struct rq_in *answer,
+                                const struct rq_hdr_pull_response *head, struct rq_views **views)
 {
-    struct rq_views *views = NULL;
     rmq_error *err = NULL;
-    rmq_status st = decode(owned, answer, &views, &err);
+    rmq_status st = decode(owned, answer, views, &err);
     if (st == RMQ_ERR_NOMEM) {
         RQ_LOG(WARN, "a pull answer could not be kept", "%s", rmq_error_message(err));
-        rmq_error_destroy(err);
-        rq_owned_retry(owned);
-        return;
     }
     rmq_error_destroy(err);
-    if (views) {
-        apply_delta(views, RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
+    if (*views) {
+        apply_delta(*views, RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
     }
-    int64_t next = next_after(owned, views, head);
+    return st == RMQ_ERR_NOMEM ? st : RMQ_OK;
+}
+
+/* Takes the views over on RMQ_OK only. */
+static rmq_status filter_messages(struct rq_owned *owned, struct rq_views *views, size_t size,
+                                  struct rq_pulled **out)
+{
     struct rq_subscription *sub = owned->topic->sub;
     bool filters = rq_subscription_is_tag(sub) && sub->tag_count > 0;
-    struct rq_pulled *pulled = NULL;
-    if (views) {
-        st = rq_pulled_create(views, owned->next_offset, answer->size, filters ? wanted : NULL, sub,
-                              &pulled);
-    }
-    if (views && st != RMQ_OK) {
-        rq_views_release(views);
-        rq_owned_retry(owned);
-        return;
-    }
+    return rq_pulled_create(views, owned->next_offset, size, filters ? wanted : NULL, sub, out);
+}
+
+static void advance(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
+{
     bool stuck = next <= owned->next_offset;
     owned->pulls++;
     owned->pulled += pulled ? pulled->count : 0;
@@ -416,8 +235,26 @@ static void take_messages(struct rq_owned *owned, struct rq_in *answer,
     if (stuck) {
         rq_owned_retry(owned); /* an answer that leads nowhere is not asked for at full speed */
     } else if (owned->consumer->options.pull_interval_ms > 0) {
-        pull_after(owned, owned->consumer->options.pull_interval_ms);
+        rq_pull_after(owned, owned->consumer->options.pull_interval_ms);
     }
+}
+
+static void take_messages(struct rq_owned *owned, struct rq_in *answer,
+                          const struct rq_hdr_pull_response *head)
+{
+    struct rq_views *views = NULL;
+    struct rq_pulled *pulled = NULL;
+    if (read_messages(owned, answer, head, &views) != RMQ_OK) {
+        rq_owned_retry(owned);
+        return;
+    }
+    int64_t next = next_after(owned, views, head);
+    if (views && filter_messages(owned, views, answer->size, &pulled) != RMQ_OK) {
+        rq_views_release(views);
+        rq_owned_retry(owned);
+        return;
+    }
+    advance(owned, pulled, next);
 }
 
 static void take_nothing(struct rq_owned *owned, int64_t next)
@@ -477,7 +314,7 @@ static void take_refusal(struct rq_owned *owned, rmq_status status, const struct
     int32_t code = status == RMQ_OK ? answer->header->code : -1;
     switch (code) {
     case RQ_RESP_FLOW_CONTROL:
-        pull_after(owned, FLOW_CONTROL_MS);
+        rq_pull_after(owned, FLOW_CONTROL_MS);
         return;
     case RQ_RESP_SUBSCRIPTION_NOT_EXIST:
     case RQ_RESP_SUBSCRIPTION_NOT_LATEST:
@@ -538,26 +375,4 @@ static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answe
         rq_offset_commit_eagerly(owned);
     }
     rq_owned_release(owned);
-}
-
-/* ---- what is done: workers ---- */
-
-void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to)
-{
-    struct rq_owned *owned = rq_owned_of(pulled->queue);
-    struct rq_process_done done;
-    atomic_fetch_add_explicit(&owned->ok, (int64_t)to - from, memory_order_relaxed);
-    atomic_store_explicit(&owned->consumed_ms, rq_mono_ms(), memory_order_relaxed);
-    rq_process_queue_done(&owned->process, pulled, from, to, &done);
-    if (done.has_room &&
-        !atomic_exchange_explicit(&owned->resume_posted, true, memory_order_acq_rel)) {
-        rq_owned_retain(owned);
-        if (!rq_loop_post(owned->consumer->loop, &owned->resume)) {
-            rq_owned_release(owned);
-        }
-    }
-    if (done.emptied) {
-        uncharge(owned->consumer, pulled->memory);
-        rq_pulled_release(pulled);
-    }
 }

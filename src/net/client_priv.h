@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Inside of peers, for net only: client.c (connections), client_call.c (calls). */
+/* Inside of peers, for net only: client.c (peers), client_connect.c (their connections), client_call.c (calls). */
 #ifndef RQ_NET_CLIENT_PRIV_H
 #define RQ_NET_CLIENT_PRIV_H
 
@@ -71,8 +71,12 @@ struct rq_peer {
 };
 
 /* client.c */
+void rq_peer_ref(struct rq_peer *peer);
 void rq_peer_unref(struct rq_peer *peer);
 void rq_peers_unref(struct rq_peers *peers);
+
+/* client_connect.c */
+void rq_peer_connect_init(struct rq_peer *peer);
 /* The loop shall look at the peer: connect, deadlines. */
 void rq_peer_kick_locked(struct rq_peer *peer);
 
