@@ -4,6 +4,7 @@
  * Bodies of the recorded conversations: what real brokers, name servers and clients sent, read by the decoders; and the compressed registration
  * and old route forms, which do not occur there.
  */
+#include "recorded.h"
 #include "vectors.h"
 
 #include "base/mem.h"
@@ -14,28 +15,6 @@
 #include "wire/properties.h"
 
 Suite *conversation_suite(void);
-
-/* Requests by connection and opaque, to know what an answer is an answer to. */
-struct asked {
-    int conn;
-    int32_t opaque;
-    bool from_client;
-    int32_t code;
-};
-
-static struct asked asked[2048];
-static size_t asked_count;
-
-static int32_t code_asked(int conn, int32_t opaque, bool from_client)
-{
-    for (size_t i = asked_count; i > 0; i--) {
-        const struct asked *a = &asked[i - 1];
-        if (a->conn == conn && a->opaque == opaque && a->from_client == from_client) {
-            return a->code;
-        }
-    }
-    return -1;
-}
 
 /* Messages back to back, to the last byte; each has the CRC that it names and is encoded to the same bytes. */
 static void check_messages(struct rq_slice body, const char *what)
@@ -193,50 +172,19 @@ static void check_answer(int32_t code, struct rq_slice body, const char *what)
     }
 }
 
-static void check_line(const cJSON *line, const char *what)
+static void check_body(const struct recorded *recorded)
 {
-    int conn = rq_json_i32(line, "conn", 0);
-    bool from_client = strcmp(rq_json_str(line, "dir", ""), "c2s") == 0;
-    size_t n;
-    char *bytes = vectors_hex(line, "hex", &n);
-    struct rq_frame frame;
-    ck_assert_msg(rq_frame_decode(bytes, n, &frame, NULL) == RMQ_OK, "%s", what);
-    if (!rq_header_is_response(&frame.header)) {
-        asked[asked_count++] =
-            (struct asked){conn, frame.header.opaque, from_client, frame.header.code};
-        check_request(&frame, what);
-    } else if (frame.header.code == RQ_RESP_SUCCESS) {
-        check_answer(code_asked(conn, frame.header.opaque, !from_client), frame.body, what);
+    const struct rq_frame *frame = &recorded->frame;
+    if (!rq_header_is_response(&frame->header)) {
+        check_request(frame, recorded->what);
+    } else if (frame->header.code == RQ_RESP_SUCCESS) {
+        check_answer(recorded->request, frame->body, recorded->what);
     }
-    free(bytes);
-}
-
-static void check_conversation(const char *path)
-{
-    struct rq_buf text;
-    rq_buf_init(&text, 0);
-    ck_assert_int_eq(rq_sys_read_file(path, RQ_BUF_MAX_DEFAULT, &text, NULL), RMQ_OK);
-    asked_count = 0;
-    int number = 0;
-    char *end;
-    for (char *p = text.data; p < text.data + text.len; p = end + 1) {
-        end = memchr(p, '\n', (size_t)(text.data + text.len - p));
-        ck_assert_ptr_nonnull(end);
-        cJSON *line = NULL;
-        ck_assert_int_eq(rq_json_parse(rq_slice(p, (size_t)(end - p)), &line, NULL), RMQ_OK);
-        char what[128];
-        snprintf(what, sizeof what, "%s:%d", path, ++number);
-        check_line(line, what);
-        rq_json_free(line);
-    }
-    rq_buf_free(&text);
 }
 
 START_TEST(each_body_of_the_recorded_conversations_is_understood)
 {
-    check_conversation("tests/vectors/frames-5.3.3.jsonl");
-    check_conversation("tests/vectors/frames-5.3.3-binary.jsonl");
-    check_conversation("tests/vectors/frames-4.9.7.jsonl");
+    recorded_each(check_body);
 }
 END_TEST
 
