@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The commit log: append, change of file, reserving ahead, flush. Threads: any appends; one flusher; one helper. */
+/* The commit log: append, change of file, reading. Threads: any. */
 #include "store/commit_log.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "store/commit_log_ahead.h"
 
 #define FIRST_STEP    ((size_t)1 << 20)
-#define LAST_STEP     ((size_t)64 << 20)
-#define TOUCH_STEP    ((size_t)1 << 20)
-#define TOUCH_AHEAD   ((size_t)4 << 20)
 #define RETRY_FULL_MS 100 /* a full disk is asked again at most this often */
-#define SPARE_WHEN_LEFT                                                                            \
-    ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
 
 static const struct rq_mapped_file_kind file_kind = {
-    .first_step = FIRST_STEP, .last_step = LAST_STEP, .keeps_fd = true, .syncs_name = true};
+    .first_step = FIRST_STEP, .last_step = RQ_COMMIT_LOG_LAST_STEP, .keeps_fd = true, .syncs_name = true};
 
 /* Held for less than a microsecond, so that a thread that finds it taken spins for a while before it sleeps, where the system can do that. */
 static void init_append_lock(struct rq_mutex *lock)
@@ -97,184 +92,7 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
     return st;
 }
 
-rmq_status rq_commit_log_sync_from(struct rq_commit_log *log, int64_t from, rmq_error **err)
-{
-    rmq_status st = RMQ_OK;
-    for (size_t i = 0; st == RMQ_OK && i < log->files.count; i++) {
-        struct rq_mapped_file *file = log->files.files[i];
-        if (file->start + (int64_t)file->size > from) {
-            file->flushed = 0;
-            file->has_name = false;
-            st = rq_mapped_file_flush(file, rq_mapped_file_written(file), err);
-        }
-    }
-    return st;
-}
-
-void rq_commit_log_unflush_from(struct rq_commit_log *log, int64_t from)
-{
-    for (size_t i = 0; i < log->files.count; i++) {
-        struct rq_mapped_file *file = log->files.files[i];
-        if (file->start + (int64_t)file->size > from) {
-            file->flushed = 0;
-            file->has_name = false;
-        }
-    }
-    if (from < rq_commit_log_flushed(log)) {
-        atomic_store_explicit(&log->flushed, from, memory_order_release);
-    }
-}
-
-/* ---- ahead ---- */
-
-/* The next pages are brought into memory, so that appends do not fault while they hold the lock. Without ahead_lock: it takes a while. */
-static void touch_pages(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
-{
-    size_t upto = atomic_load_explicit(&file->reserved, memory_order_acquire);
-    size_t from =
-        log->touched_file == file->start && log->touched_upto > pos ? log->touched_upto : pos;
-    from = (from + TOUCH_STEP - 1) / TOUCH_STEP * TOUCH_STEP;
-    upto = upto < pos + TOUCH_AHEAD ? upto : pos + TOUCH_AHEAD;
-    if (upto >= from + TOUCH_STEP) {
-        rq_mapped_file_touch(file, from, upto / TOUCH_STEP * TOUCH_STEP);
-        log->touched_upto = upto / TOUCH_STEP * TOUCH_STEP;
-        log->touched_file = file->start;
-    }
-}
-
-/* Half a step of blocks, and a little more than the pages to touch, are kept ahead. */
-static bool needs_blocks(struct rq_mapped_file *file, size_t pos)
-{
-    size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
-    size_t step = reserved < LAST_STEP ? reserved : LAST_STEP;
-    return reserved < file->size && reserved - pos < step / 2 + TOUCH_STEP;
-}
-
-/* The helper's work, one item at a time; true when something was done. Holds ahead_lock, but for touching. */
-static bool work_ahead(struct rq_commit_log *log)
-{
-    struct rq_mapped_file *file = log->ahead_of;
-    size_t pos = log->ahead_pos;
-    if (!file) {
-        return false;
-    }
-    log->ahead_of = NULL;
-    if (needs_blocks(file, pos)) {
-        size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
-        rq_mapped_file_reserve(file, reserved + 1,
-                               NULL); /* a failure is found again by the append */
-    }
-    rq_mutex_unlock(&log->ahead_lock);
-    touch_pages(log, file, pos);
-    rq_mapped_file_release(file);
-    rq_mutex_lock(&log->ahead_lock);
-    return true;
-}
-
-/* Blocks of the first bytes, or (warmMapedFileEnable) the whole file in memory for good, as far as the system lets us. */
-static void warm_up(const struct rq_commit_log *log, struct rq_mapped_file *file)
-{
-    bool warm = log->options->warm_maped_file_enable;
-    if (rq_mapped_file_reserve(file, warm ? file->size : 1, NULL) == RMQ_OK && warm) {
-        rq_mapped_file_touch(file, 0, file->size);
-        mlock(file->data, file->size);
-    }
-}
-
-static bool make_spare(struct rq_commit_log *log)
-{
-    if (log->spare || log->spare_start < 0) {
-        return false;
-    }
-    int64_t start = log->spare_start;
-    rmq_status st = rq_mapped_file_queue_make(&log->files, start, &log->spare, NULL);
-    if (st == RMQ_OK) {
-        warm_up(log, log->spare);
-        rq_mapped_file_set_written(log->spare, 0);
-        log->spare->flushed = 0;
-    } else {
-        log->spare_start = -1;
-    }
-    return true;
-}
-
-static void helper_run(void *arg)
-{
-    struct rq_commit_log *log = arg;
-    rq_mutex_lock(&log->ahead_lock);
-    while (!log->stop) {
-        if (!work_ahead(log) && !make_spare(log)) {
-            rq_cond_wait(&log->ahead_work, &log->ahead_lock);
-        }
-    }
-    rq_mutex_unlock(&log->ahead_lock);
-}
-
-/* Tells the helper what will be needed; called with the append lock when a mark is passed, never per message. */
-static void ask_ahead_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
-{
-    rq_mutex_lock(&log->ahead_lock);
-    if (log->ahead_of != file) {
-        rq_mapped_file_release(log->ahead_of);
-        rq_mapped_file_retain(file);
-        log->ahead_of = file;
-    }
-    log->ahead_pos = pos;
-    size_t left = file->size - pos;
-    if (log->spare_start < 0 && (left < file->size / 2 || left < SPARE_WHEN_LEFT)) {
-        log->spare_start = file->start + (int64_t)file->size;
-    }
-    rq_cond_signal(&log->ahead_work);
-    rq_mutex_unlock(&log->ahead_lock);
-}
-
-/* The next file: the spare when it is ready, else made here. */
-static rmq_status take_next(struct rq_commit_log *log, int64_t start, struct rq_mapped_file **out,
-                            rmq_error **err)
-{
-    rq_mutex_lock(&log->ahead_lock);
-    rmq_status st = RMQ_OK;
-    if (log->spare && log->spare->start == start) {
-        *out = log->spare;
-        log->spare = NULL;
-    } else {
-        st = rq_mapped_file_queue_make(&log->files, start, out, err);
-    }
-    log->spare_start = -1;
-    rq_mutex_unlock(&log->ahead_lock);
-    return st;
-}
-
-rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err)
-{
-    rmq_status st = rq_thread_start(&log->helper, "rq-store-ahead", helper_run, log);
-    return st == RMQ_OK ? st : rq_error_set(err, st, "start the store's helper thread");
-}
-
-void rq_commit_log_stop(struct rq_commit_log *log)
-{
-    rq_mutex_lock(&log->ahead_lock);
-    log->stop = true;
-    rq_cond_signal(&log->ahead_work);
-    rq_mutex_unlock(&log->ahead_lock);
-    rq_thread_join(&log->helper);
-    if (log->spare) {
-        rq_mapped_file_unlink(log->spare, NULL);
-        rq_mapped_file_release(log->spare);
-        log->spare = NULL;
-    }
-}
-
 /* ---- append ---- */
-
-static rmq_status reserve(struct rq_commit_log *log, struct rq_mapped_file *file, size_t upto,
-                          rmq_error **err)
-{
-    rq_mutex_lock(&log->ahead_lock);
-    rmq_status st = rq_mapped_file_reserve(file, upto, err);
-    rq_mutex_unlock(&log->ahead_lock);
-    return st;
-}
 
 /* Where the byte at pos is written. */
 static char *place(const struct rq_mapped_file *file, size_t pos)
@@ -288,15 +106,15 @@ static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err
     struct rq_mapped_file *file = log->current;
     size_t pos = file ? rq_mapped_file_written(file) : 0;
     if (file && pos + n + RQ_RECORD_BLANK_BYTES <= file->size) {
-        return reserve(log, file, pos + n + RQ_RECORD_BLANK_BYTES, err);
+        return rq_log_ahead_reserve(log, file, pos + n + RQ_RECORD_BLANK_BYTES, err);
     }
     int64_t start = file ? file->start + (int64_t)file->size : 0;
     struct rq_mapped_file *next = NULL;
-    rmq_status st = take_next(log, start, &next, err);
+    rmq_status st = rq_log_ahead_take(log, start, &next, err);
     if (st == RMQ_OK) {
         rq_mapped_file_set_written(next, 0);
         next->flushed = 0;
-        st = reserve(log, next, n + RQ_RECORD_BLANK_BYTES, err);
+        st = rq_log_ahead_reserve(log, next, n + RQ_RECORD_BLANK_BYTES, err);
     }
     if (st == RMQ_OK) {
         st = rq_mapped_file_queue_add(&log->files, next, err);
@@ -314,9 +132,7 @@ static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err
     }
     next->buffer = log->buffers.on ? rq_write_buffers_take(&log->buffers) : NULL;
     if (file) {
-        rq_mutex_lock(&log->ahead_lock);
-        rq_mapped_file_close_fd(file);
-        rq_mutex_unlock(&log->ahead_lock);
+        rq_log_ahead_leave(log, file);
     }
     log->current = next;
     atomic_store_explicit(&log->max_offset, start, memory_order_release);
@@ -431,16 +247,6 @@ static enum rq_put_status meet_faults(struct rq_commit_log *log, const struct rq
     return RQ_PUT_SERVICE_NOT_AVAILABLE;
 }
 
-/* Wakes the helper at every step of TOUCH_STEP, in the middle of the file. */
-static void look_ahead(struct rq_commit_log *log, struct rq_mapped_file *file, size_t before,
-                       size_t after)
-{
-    size_t middle = file->size / 2;
-    if (before / TOUCH_STEP != after / TOUCH_STEP || (before < middle && after >= middle)) {
-        ask_ahead_locked(log, file, after);
-    }
-}
-
 enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
                                                const struct rq_append *append,
                                                struct rq_store_put *out)
@@ -470,119 +276,8 @@ enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
     write_records(log, append, place(file, pos), out);
     rq_mapped_file_set_written(file, pos + append->total);
     atomic_store_explicit(&log->max_offset, out->next_commit_log_offset, memory_order_release);
-    look_ahead(log, file, pos, pos + append->total);
+    rq_log_ahead_look_locked(log, file, pos, pos + append->total);
     return RQ_PUT_OK;
-}
-
-/* ---- commit ---- */
-
-/* The file is full, or left: its buffer is free for another. */
-static void free_buffer(struct rq_commit_log *log, struct rq_mapped_file *file)
-{
-    rq_mutex_lock(&log->lock);
-    char *buffer = file == log->current ? NULL : file->buffer;
-    if (buffer) {
-        file->buffer = NULL;
-    }
-    rq_mutex_unlock(&log->lock);
-    if (buffer) {
-        rq_write_buffers_give(&log->buffers, buffer);
-    }
-}
-
-/* One file's part of [from, end); returns where it ends. */
-static int64_t commit_file(struct rq_commit_log *log, struct rq_mapped_file *file, int64_t from,
-                           int64_t end)
-{
-    int64_t stop = file->start + (int64_t)file->size;
-    stop = stop < end ? stop : end;
-    size_t at = (size_t)(from - file->start);
-    rq_mutex_lock(&log->lock);
-    const char *buffer = file->buffer; /* only who holds commit_lock takes it away */
-    rq_mutex_unlock(&log->lock);
-    if (buffer) {
-        memcpy(file->data + at, buffer + at, (size_t)(stop - from));
-    }
-    atomic_store_explicit(&log->buffers.committed, stop, memory_order_release);
-    if (stop == file->start + (int64_t)file->size) {
-        free_buffer(log, file);
-    }
-    return stop;
-}
-
-int64_t rq_commit_log_commit(struct rq_commit_log *log)
-{
-    int64_t end = rq_commit_log_max(log);
-    if (!log->buffers.on) {
-        return end;
-    }
-    rq_mutex_lock(&log->buffers.commit_lock);
-    int64_t at = rq_commit_log_committed(log);
-    while (at < end) {
-        struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, at);
-        if (file) {
-            at = commit_file(log, file, at, end);
-            rq_mapped_file_release(file);
-        } else { /* deleted by retention */
-            int64_t first = rq_commit_log_min(log);
-            at = first > at ? first : end;
-            atomic_store_explicit(&log->buffers.committed, at, memory_order_release);
-        }
-    }
-    rq_mutex_unlock(&log->buffers.commit_lock);
-    return at > end ? at : end;
-}
-
-/* ---- flush ---- */
-
-rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, rmq_error **err)
-{
-    rq_mutex_lock(&log->lock);
-    int64_t end = rq_commit_log_max(log);
-    *time_of_end = log->last_timestamp;
-    rq_mutex_unlock(&log->lock);
-    rq_commit_log_commit(log);
-    int64_t flushed = rq_commit_log_flushed(log);
-    rmq_status st = RMQ_OK;
-    while (st == RMQ_OK && flushed < end) {
-        struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, flushed);
-        if (!file) { /* deleted by retention before it was flushed: go on behind it */
-            int64_t first = rq_commit_log_min(log);
-            if (first <= flushed) {
-                break;
-            }
-            flushed = first;
-            continue;
-        }
-        int64_t upto = end - file->start;
-        upto = upto > (int64_t)file->size ? (int64_t)file->size : upto;
-        st = rq_mapped_file_flush(file, (size_t)upto, err);
-        if (st == RMQ_OK) {
-            flushed = file->start + upto;
-            atomic_store_explicit(&log->flushed, flushed, memory_order_release);
-        }
-        rq_mapped_file_release(file);
-    }
-    return st;
-}
-
-void rq_commit_log_redirty(struct rq_commit_log *log)
-{
-    rq_mutex_lock(&log->lock);
-    int64_t end = rq_commit_log_committed(log);
-    int64_t at = rq_commit_log_flushed(log);
-    while (at < end) {
-        struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, at);
-        if (!file) {
-            break;
-        }
-        int64_t stop = file->start + (int64_t)file->size;
-        stop = stop < end ? stop : end;
-        rq_mapped_file_redirty(file, (size_t)(at - file->start), (size_t)(stop - file->start));
-        rq_mapped_file_release(file);
-        at = stop;
-    }
-    rq_mutex_unlock(&log->lock);
 }
 
 /* ---- reading ---- */

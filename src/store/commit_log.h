@@ -3,7 +3,7 @@
 /*
  * The commit log: every message of every queue, one after the other, in mapped files. Appending is one short lock: place, time, copy. A
  * helper thread reserves blocks, brings pages into memory and makes the next file ahead, so that no append waits for the file system.
- * Counterparts: CommitLog, AllocateMappedFileService.
+ * Counterpart: CommitLog.
  */
 #ifndef RQ_STORE_COMMIT_LOG_H
 #define RQ_STORE_COMMIT_LOG_H
@@ -13,6 +13,9 @@
 #include "store/mapped_file_queue.h"
 #include "store/record.h"
 #include "store/write_buffer.h"
+
+/* Most bytes of one reservation of blocks. */
+#define RQ_COMMIT_LOG_LAST_STEP ((size_t)64 << 20)
 
 struct rq_commit_log {
     /* immutable after init */

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* The commit log's helper thread: blocks, pages and the next file ahead of the appends. */
+#include "store/commit_log_ahead.h"
+
+#include <sys/mman.h>
+
+#include "base/err.h"
+
+#define LAST_STEP   RQ_COMMIT_LOG_LAST_STEP
+#define TOUCH_STEP  ((size_t)1 << 20)
+#define TOUCH_AHEAD ((size_t)4 << 20)
+#define SPARE_WHEN_LEFT                                                                            \
+    ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
+
+/* The next pages are brought into memory, so that appends do not fault while they hold the lock. Without ahead_lock: it takes a while. */
+static void touch_pages(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+{
+    size_t upto = atomic_load_explicit(&file->reserved, memory_order_acquire);
+    size_t from =
+        log->touched_file == file->start && log->touched_upto > pos ? log->touched_upto : pos;
+    from = (from + TOUCH_STEP - 1) / TOUCH_STEP * TOUCH_STEP;
+    upto = upto < pos + TOUCH_AHEAD ? upto : pos + TOUCH_AHEAD;
+    if (upto >= from + TOUCH_STEP) {
+        rq_mapped_file_touch(file, from, upto / TOUCH_STEP * TOUCH_STEP);
+        log->touched_upto = upto / TOUCH_STEP * TOUCH_STEP;
+        log->touched_file = file->start;
+    }
+}
+
+/* Half a step of blocks, and a little more than the pages to touch, are kept ahead. */
+static bool needs_blocks(struct rq_mapped_file *file, size_t pos)
+{
+    size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
+    size_t step = reserved < LAST_STEP ? reserved : LAST_STEP;
+    return reserved < file->size && reserved - pos < step / 2 + TOUCH_STEP;
+}
+
+/* The helper's work, one item at a time; true when something was done. Holds ahead_lock, but for touching. */
+static bool work_ahead(struct rq_commit_log *log)
+{
+    struct rq_mapped_file *file = log->ahead_of;
+    size_t pos = log->ahead_pos;
+    if (!file) {
+        return false;
+    }
+    log->ahead_of = NULL;
+    if (needs_blocks(file, pos)) {
+        size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
+        rq_mapped_file_reserve(file, reserved + 1,
+                               NULL); /* a failure is found again by the append */
+    }
+    rq_mutex_unlock(&log->ahead_lock);
+    touch_pages(log, file, pos);
+    rq_mapped_file_release(file);
+    rq_mutex_lock(&log->ahead_lock);
+    return true;
+}
+
+/* Blocks of the first bytes, or (warmMapedFileEnable) the whole file in memory for good, as far as the system lets us. */
+static void warm_up(const struct rq_commit_log *log, struct rq_mapped_file *file)
+{
+    bool warm = log->options->warm_maped_file_enable;
+    if (rq_mapped_file_reserve(file, warm ? file->size : 1, NULL) == RMQ_OK && warm) {
+        rq_mapped_file_touch(file, 0, file->size);
+        mlock(file->data, file->size);
+    }
+}
+
+static bool make_spare(struct rq_commit_log *log)
+{
+    if (log->spare || log->spare_start < 0) {
+        return false;
+    }
+    int64_t start = log->spare_start;
+    rmq_status st = rq_mapped_file_queue_make(&log->files, start, &log->spare, NULL);
+    if (st == RMQ_OK) {
+        warm_up(log, log->spare);
+        rq_mapped_file_set_written(log->spare, 0);
+        log->spare->flushed = 0;
+    } else {
+        log->spare_start = -1;
+    }
+    return true;
+}
+
+static void helper_run(void *arg)
+{
+    struct rq_commit_log *log = arg;
+    rq_mutex_lock(&log->ahead_lock);
+    while (!log->stop) {
+        if (!work_ahead(log) && !make_spare(log)) {
+            rq_cond_wait(&log->ahead_work, &log->ahead_lock);
+        }
+    }
+    rq_mutex_unlock(&log->ahead_lock);
+}
+
+/* Tells the helper what will be needed. */
+static void ask_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    if (log->ahead_of != file) {
+        rq_mapped_file_release(log->ahead_of);
+        rq_mapped_file_retain(file);
+        log->ahead_of = file;
+    }
+    log->ahead_pos = pos;
+    size_t left = file->size - pos;
+    if (log->spare_start < 0 && (left < file->size / 2 || left < SPARE_WHEN_LEFT)) {
+        log->spare_start = file->start + (int64_t)file->size;
+    }
+    rq_cond_signal(&log->ahead_work);
+    rq_mutex_unlock(&log->ahead_lock);
+}
+
+rmq_status rq_log_ahead_take(struct rq_commit_log *log, int64_t start,
+                             struct rq_mapped_file **out, rmq_error **err)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    rmq_status st = RMQ_OK;
+    if (log->spare && log->spare->start == start) {
+        *out = log->spare;
+        log->spare = NULL;
+    } else {
+        st = rq_mapped_file_queue_make(&log->files, start, out, err);
+    }
+    log->spare_start = -1;
+    rq_mutex_unlock(&log->ahead_lock);
+    return st;
+}
+
+void rq_log_ahead_look_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t before,
+                              size_t after)
+{
+    size_t middle = file->size / 2;
+    if (before / TOUCH_STEP != after / TOUCH_STEP || (before < middle && after >= middle)) {
+        ask_locked(log, file, after);
+    }
+}
+
+rmq_status rq_log_ahead_reserve(struct rq_commit_log *log, struct rq_mapped_file *file, size_t upto,
+                                rmq_error **err)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    rmq_status st = rq_mapped_file_reserve(file, upto, err);
+    rq_mutex_unlock(&log->ahead_lock);
+    return st;
+}
+
+void rq_log_ahead_leave(struct rq_commit_log *log, struct rq_mapped_file *file)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    rq_mapped_file_close_fd(file);
+    rq_mutex_unlock(&log->ahead_lock);
+}
+
+rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err)
+{
+    rmq_status st = rq_thread_start(&log->helper, "rq-store-ahead", helper_run, log);
+    return st == RMQ_OK ? st : rq_error_set(err, st, "start the store's helper thread");
+}
+
+void rq_commit_log_stop(struct rq_commit_log *log)
+{
+    rq_mutex_lock(&log->ahead_lock);
+    log->stop = true;
+    rq_cond_signal(&log->ahead_work);
+    rq_mutex_unlock(&log->ahead_lock);
+    rq_thread_join(&log->helper);
+    if (log->spare) {
+        rq_mapped_file_unlink(log->spare, NULL);
+        rq_mapped_file_release(log->spare);
+        log->spare = NULL;
+    }
+}
