@@ -32,6 +32,7 @@ typedef enum rmq_event_type {
     RMQ_EVENT_LOCK_LOST = 7,      /* an ordered queue is held by another member, or its broker was silent: "queue" */
     RMQ_EVENT_DEAD_LETTER = 8,    /* a message went to the dead letters: "queue offset id reconsumed=n" */
     RMQ_EVENT_STATISTICS = 10,    /* of a producer, every statisticsInterval: text is what rmq_producer_stats gives */
+    RMQ_EVENT_REPLY = 11,     /* an rmq_producer_request_event is complete: token, message or error */
     RMQ_EVENT_CHECK_TRANSACTION = 9 /* a broker asks how a transaction went: message; answer with rmq_producer_answer_check */
 } rmq_event_type;
 
@@ -55,7 +56,7 @@ RMQ_API void *rmq_event_source(const rmq_event *event);                    /* pr
 RMQ_API const rmq_send_result *rmq_event_send_result(const rmq_event *event); /* NULL unless SENT and stored */
 RMQ_API const rmq_error *rmq_event_error(const rmq_event *event);          /* NULL when all went well */
 RMQ_API const char *rmq_event_text(const rmq_event *event);                /* "" when none */
-RMQ_API const rmq_message_view *rmq_event_message(const rmq_event *event); /* NULL unless CHECK_TRANSACTION */
+RMQ_API const rmq_message_view *rmq_event_message(const rmq_event *event); /* of a CHECK_TRANSACTION or a REPLY, else NULL; retain keeps it */
 RMQ_API void rmq_event_destroy(rmq_event *event);
 
 /* Frees the queue and what nobody took. NULL is accepted. Since 0.1.0. */

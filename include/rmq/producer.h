@@ -229,7 +229,14 @@ RMQ_API rmq_status rmq_producer_send_batch_async(rmq_producer *producer,
                                                  const rmq_send_options *options, rmq_send_fn done,
                                                  void *user, rmq_error **err);
 
-/* The same, completed as an RMQ_EVENT_SENT with token in the producer's event queue. RMQ_ERR_STATE without one. Since 0.1.0. */
+/* The same, completed as an RMQ_EVENT_SENT with token. RMQ_ERR_STATE without an event queue. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_batch_event(rmq_producer *producer,
+                                                 const rmq_message *const *messages, size_t count,
+                                                 const rmq_send_options *options, uint64_t token,
+                                                 rmq_error **err);
+
+/* A send without waiting, completed as an RMQ_EVENT_SENT with token in the producer's event queue. RMQ_ERR_STATE without one. Errors otherwise as
+ * rmq_producer_send_async. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_event(rmq_producer *producer, const rmq_message *message,
                                            uint64_t token, rmq_error **err);
 
@@ -355,6 +362,10 @@ RMQ_API rmq_status rmq_producer_request(rmq_producer *producer, const rmq_messag
 RMQ_API rmq_status rmq_producer_request_async(rmq_producer *producer, const rmq_message *message,
                                               int64_t timeout_ms, rmq_request_fn done, void *user,
                                               rmq_error **err);
+
+/* The same, completed as an RMQ_EVENT_REPLY with token in the producer's event queue. RMQ_ERR_STATE without one. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_request_event(rmq_producer *producer, const rmq_message *message,
+                                              int64_t timeout_ms, uint64_t token, rmq_error **err);
 
 /* For consumers of requests: sends a reply with this body (1 byte or more, copied) and waits until the requester has it. Any thread that may block, a listener
  * too. Errors: RMQ_ERR_INVALID (the message is no request), RMQ_ERR_BROKER with code 1 (the requester is gone), and those of rmq_producer_send.

@@ -110,6 +110,11 @@ size_t rmq_events_take(rmq_events *events, rmq_event **out, size_t max, int64_t 
     return n;
 }
 
+static bool is_completion(const struct rmq_event *event)
+{
+    return event->type == RMQ_EVENT_SENT || event->type == RMQ_EVENT_REPLY;
+}
+
 void rq_events_forget(rmq_events *events, const void *source)
 {
     struct rq_list gone;
@@ -119,7 +124,7 @@ void rq_events_forget(rmq_events *events, const void *source)
     RQ_LIST_FOREACH_SAFE(node, next, &events->list)
     {
         struct rmq_event *event = RQ_CONTAINER_OF(node, struct rmq_event, node);
-        if (event->source == source && event->type == RMQ_EVENT_SENT) {
+        if (event->source == source && is_completion(event)) {
             event->source = NULL;
         } else if (event->source == source) {
             rq_list_remove(node);

@@ -22,7 +22,7 @@ struct rmq_event {
     const rmq_send_result *result; /* freed, like error and text, by destroy */
     rmq_error *error;
     char *text; /* NULL = "" */
-    struct rmq_message_view *message; /* of a transaction check; expanded when it is asked for */
+    struct rmq_message_view *message; /* of a check, expanded when it is asked for; or a reply */
     size_t message_max;               /* bytes that it may expand to */
     void (*destroy)(struct rmq_event *event);
 };
@@ -34,7 +34,7 @@ struct rmq_event *rq_event_create(rmq_event_type type, void *source, rmq_error *
 /* Hands an event over. Any thread. */
 void rq_events_post(rmq_events *events, struct rmq_event *event);
 
-/* Called when the source is destroyed. Completions of sends that nobody has collected stay, without a source: each accepted send has one. All other
+/* Called when the source is destroyed. Completions of sends and requests that nobody has collected stay, without a source: each accepted one has one. All other
  * events of the source are taken back. */
 void rq_events_forget(rmq_events *events, const void *source);
 

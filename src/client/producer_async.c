@@ -185,6 +185,16 @@ rmq_status rmq_producer_send_batch_async(rmq_producer *producer, const rmq_messa
     return st == RMQ_OK ? send_async(producer, &cargo, &order, err) : st;
 }
 
+rmq_status rmq_producer_send_batch_event(rmq_producer *producer, const rmq_message *const *messages,
+                                         size_t count, const rmq_send_options *options,
+                                         uint64_t token, rmq_error **err)
+{
+    struct rq_send_order order = {.mode = RQ_SEND_EVENT, .token = token};
+    struct cargo cargo = {.messages = messages, .count = count, .batch = true};
+    rmq_status st = rq_target_set(&cargo.target, options, err);
+    return st == RMQ_OK ? send_async(producer, &cargo, &order, err) : st;
+}
+
 rmq_status rmq_producer_send_event_with(rmq_producer *producer, const rmq_message *message,
                                         const rmq_send_options *options, uint64_t token,
                                         rmq_error **err)

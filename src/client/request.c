@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/events.h"
 #include "client/executor.h"
 #include "client/message.h"
 #include "client/producer.h"
@@ -43,6 +44,14 @@ struct rq_requests {
     struct rq_timer timer; /* owned by the I/O thread */
 };
 
+/* Where the outcome goes: to a callback, into an event queue, or, with neither, to who waits. */
+struct way {
+    rmq_request_fn done;
+    void *user;
+    rmq_events *events;
+    uint64_t token;
+};
+
 struct request {
     struct rq_requests *requests; /* a reference */
     atomic_int refs;              /* atomic: acq_rel: table or completion, and the send */
@@ -50,8 +59,8 @@ struct request {
     int64_t started_ms;
     int64_t deadline_ms; /* monotonic */
     bool stored;         /* guarded by the lock: the request is at a broker */
-    rmq_request_fn done; /* NULL: somebody waits */
-    void *user;
+    struct way way;
+    struct rmq_event event; /* the request is freed with it */
     struct rq_waiter waiter;
     struct rq_work work;
     /* outcome: exactly one */
@@ -144,14 +153,46 @@ static void completed(struct request *request)
 static void call_back(struct rq_work *work)
 {
     struct request *request = RQ_CONTAINER_OF(work, struct request, work);
-    request->done(request->reply ? &request->reply->items[0] : NULL, request->err, request->user);
+    request->way.done(request->reply ? &request->reply->items[0] : NULL, request->err,
+                      request->way.user);
     completed(request);
+}
+
+static void destroy_event(struct rmq_event *event)
+{
+    drop_request(RQ_CONTAINER_OF(event, struct request, event));
+}
+
+/* The event takes the completion's reference over, and may be gone as soon as it is posted; a shutdown waits until then, so that the producer can still
+ * take its name off the event. */
+static void post_event(struct request *request)
+{
+    struct rq_requests *requests = request->requests;
+    request->event = (struct rmq_event){.type = RMQ_EVENT_REPLY,
+                                        .token = request->way.token,
+                                        .source = requests->producer,
+                                        .error = request->err,
+                                        .message = request->reply ? &request->reply->items[0] : NULL,
+                                        .destroy = destroy_event};
+    rq_list_init(&request->event.node);
+    rq_mutex_lock(&requests->lock);
+    requests->refs++;
+    rq_mutex_unlock(&requests->lock);
+    rq_events_post(request->way.events, &request->event);
+    rq_mutex_lock(&requests->lock);
+    requests->calling--;
+    rq_cond_broadcast(&requests->change);
+    unlock_and_drop(requests);
 }
 
 /* Of a claimed request, with its outcome written. */
 static void complete(struct request *request)
 {
-    if (!request->done) {
+    if (request->way.events) {
+        post_event(request);
+        return;
+    }
+    if (!request->way.done) {
         rq_waiter_done(&request->waiter); /* who waits drops it */
         return;
     }
@@ -236,7 +277,7 @@ static rmq_status enlist(struct rq_requests *requests, struct request *request, 
     rq_mutex_lock(&requests->lock);
     if (requests->closed) {
         st = rq_error_set(err, RMQ_ERR_CLOSED, "the producer is shut down");
-    } else if (request->done && !requests->executor) {
+    } else if (request->way.done && !requests->executor) {
         st = rq_executor_get(&requests->executor, err);
     }
     if (!st) {
@@ -287,7 +328,7 @@ static rmq_status send_request(struct rmq_producer *producer, struct request *re
 
 /* out (may be NULL) gets a reference of the request. */
 static rmq_status start(struct rmq_producer *producer, const rmq_message *message, int64_t timeout_ms,
-                        rmq_request_fn done, void *user, struct request **out, rmq_error **err)
+                        struct way way, struct request **out, rmq_error **err)
 {
     struct request *request = rq_calloc(1, sizeof *request);
     rmq_message *copy = request ? rq_message_copy(message) : NULL;
@@ -302,8 +343,7 @@ static rmq_status start(struct rmq_producer *producer, const rmq_message *messag
     atomic_init(&request->refs, out ? 3 : 2);
     request->started_ms = rq_mono_ms();
     request->deadline_ms = request->started_ms + timeout_ms;
-    request->done = done;
-    request->user = user;
+    request->way = way;
     rq_waiter_init(&request->waiter);
     (void)rq_unique_id(request->started_ms, request->id);
     greet_brokers(producer, message, request->deadline_ms);
@@ -356,7 +396,7 @@ rmq_status rmq_producer_request(rmq_producer *producer, const rmq_message *messa
     if (rq_loop_in(rq_instance_loop(producer->instance)) || rq_executor_in()) {
         st = rq_error_set(err, RMQ_ERR_STATE, "a blocking request on a thread that its reply needs");
     } else {
-        st = start(producer, message, timeout_ms, NULL, NULL, &request, err);
+        st = start(producer, message, timeout_ms, (struct way){0}, &request, err);
     }
     if (st == RMQ_OK) {
         rq_waiter_wait(&request->waiter);
@@ -379,7 +419,24 @@ rmq_status rmq_producer_request_async(rmq_producer *producer, const rmq_message 
     if (st != RMQ_OK) {
         return st;
     }
-    st = start(producer, message, timeout_ms, done, user, NULL, err);
+    st = start(producer, message, timeout_ms, (struct way){.done = done, .user = user}, NULL, err);
+    rq_producer_leave(producer);
+    return st;
+}
+
+rmq_status rmq_producer_request_event(rmq_producer *producer, const rmq_message *message,
+                                      int64_t timeout_ms, uint64_t token, rmq_error **err)
+{
+    rmq_status st = begin(producer, message, &timeout_ms, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    if (producer->options.events) {
+        const struct way way = {.events = producer->options.events, .token = token};
+        st = start(producer, message, timeout_ms, way, NULL, err);
+    } else {
+        st = rq_error_set(err, RMQ_ERR_STATE, "the producer has no event queue");
+    }
     rq_producer_leave(producer);
     return st;
 }

@@ -227,6 +227,12 @@ static void events_complete_with_their_tokens(void)
         got += n;
     }
     rmq_event *kept = NULL;
+    const rmq_message *batch[] = {message, message};
+    TL_OK(rmq_producer_send_batch_event(producer, batch, 2, NULL, 6, &err));
+    TL_EQUAL(rmq_events_take(events, &kept, 1, WAIT_MS), 1);
+    TL_EQUAL(rmq_event_token(kept), 6);
+    TL_CHECK(strchr(rmq_send_result_msg_id(rmq_event_send_result(kept)), ',') != NULL);
+    rmq_event_destroy(kept);
     TL_OK(rmq_producer_send_event(producer, message, 7, &err));
     TL_EQUAL(rmq_events_take(events, &kept, 1, WAIT_MS), 1);
     TL_OK(rmq_producer_send_event(producer, message, 8, &err)); /* taken when the producer is gone */

@@ -266,6 +266,97 @@ static void a_shutdown_completes_all_requests(void)
     tl_cluster_stop(&cluster);
 }
 
+static rmq_producer *producer_with_events(const struct tl_cluster *cluster, rmq_events **events)
+{
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    TL_OK(rmq_events_create(events, &err));
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.events = *events;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
+static void request_events(const struct tl_cluster *cluster, rmq_producer *producer, int count,
+                           int64_t timeout_ms)
+{
+    for (int i = 0; i < count; i++) {
+        rmq_error *err = NULL;
+        char body[32];
+        rmq_message *message =
+            message_of(cluster, body, (size_t)snprintf(body, sizeof body, "request %d", i));
+        TL_OK(rmq_producer_request_event(producer, message, timeout_ms, (uint64_t)i, &err));
+        rmq_message_destroy(message);
+    }
+}
+
+/* Takes count events, one for each token; replies, or errors of that status. */
+static void take_replies(rmq_events *events, int count, rmq_status failure, const void *source)
+{
+    static bool seen[MANY];
+    memset(seen, 0, sizeof seen);
+    for (int i = 0; i < count; i++) {
+        rmq_event *event = NULL;
+        char want[32];
+        TL_EQUAL(rmq_events_take(events, &event, 1, WAIT_MS), 1);
+        TL_EQUAL(rmq_event_get_type(event), RMQ_EVENT_REPLY);
+        TL_CHECK(rmq_event_source(event) == source);
+        uint64_t token = rmq_event_token(event);
+        TL_CHECK(token < MANY && !seen[token]);
+        seen[token] = true;
+        if (failure == RMQ_OK) {
+            TL_CHECK(rmq_event_error(event) == NULL);
+            check_reply(rmq_event_message(event), want,
+                        (size_t)snprintf(want, sizeof want, "request %d", (int)token));
+        } else {
+            TL_CHECK(rmq_event_message(event) == NULL);
+            TL_EQUAL(rmq_error_status(rmq_event_error(event)), failure);
+        }
+        rmq_event_destroy(event);
+    }
+}
+
+static void replies_come_as_events_too(void)
+{
+    static struct server server;
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    start_server(&cluster, &server);
+    rmq_producer *producer = producer_with_events(&cluster, &events);
+    request_events(&cluster, producer, MANY, WAIT_MS);
+    take_replies(events, MANY, RMQ_OK, producer);
+    atomic_store(&server.silent, 1);
+    request_events(&cluster, producer, 1, 300);
+    take_replies(events, 1, RMQ_ERR_TIMEOUT, producer);
+    rmq_producer_destroy(producer);
+    rmq_events_destroy(events);
+    stop_server(&server);
+    tl_cluster_stop(&cluster);
+}
+
+static void events_of_requests_outlive_their_producer(void)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    rmq_producer *producer = producer_with_events(&cluster, &events);
+    request_events(&cluster, producer, 10, 60000);
+    TL_EQUAL(rmq_producer_shutdown(producer, 100, NULL), RMQ_ERR_TIMEOUT);
+    rmq_producer_destroy(producer);
+    take_replies(events, 7, RMQ_ERR_CLOSED, NULL);
+    rmq_events_destroy(events); /* with what nobody took */
+    producer = tl_producer(&cluster);
+    rmq_message *message = message_of(&cluster, "hello", 5);
+    TL_EQUAL(rmq_producer_request_event(producer, message, 0, 1, NULL), RMQ_ERR_STATE);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -275,6 +366,8 @@ int main(int argc, char **argv)
         TL_CASE(a_request_that_cannot_be_sent_fails_as_a_send_does),
         TL_CASE(a_replier_is_told_that_nobody_waits_any_more),
         TL_CASE(a_shutdown_completes_all_requests),
+        TL_CASE(replies_come_as_events_too),
+        TL_CASE(events_of_requests_outlive_their_producer),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
