@@ -97,6 +97,11 @@ struct rq_hdr_send_response;
 void rq_producer_trace_sent(struct rmq_producer *producer, const struct rq_send_op *op,
                             const struct rq_hdr_send_response *fields);
 
+/* A transaction was decided; what the record does not have yet is filled in. Any thread that has entered. */
+struct rq_trace_end;
+void rq_producer_trace_ended(struct rmq_producer *producer, struct rq_trace_end *record,
+                             rmq_transaction_state state);
+
 /* ---- producer_stats.c ---- */
 
 void rq_producer_stats_start(struct rmq_producer *producer); /* loop */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Trace records of a producer's sends, and the switch of its trace. Counterpart: SendMessageTraceHookImpl.
+ * Trace records of a producer's sends and transactions, and the switch of its trace. Counterparts: SendMessageTraceHookImpl,
+ * EndTransactionTraceHookImpl.
  */
 #include "client/producer.h"
 
@@ -65,6 +66,20 @@ void rq_producer_trace_sent(struct rmq_producer *producer, const struct rq_send_
                                   .kind = kind_of(properties),
                                   .success = op->result.status == RMQ_SEND_OK};
     write_each(trace, &record, rq_slice_str(op->result.msg_id), fields->msg_id);
+}
+
+void rq_producer_trace_ended(struct rmq_producer *producer, struct rq_trace_end *record,
+                             rmq_transaction_state state)
+{
+    struct rq_trace *trace = atomic_load_explicit(&producer->trace, memory_order_acquire);
+    if (rq_trace_on(trace)) {
+        record->time_ms = rq_wall_ms();
+        record->kind = RQ_TRACE_COMMIT;
+        record->state = rq_slice_str(state == RMQ_TRANSACTION_COMMIT     ? "COMMIT_MESSAGE"
+                                     : state == RMQ_TRANSACTION_ROLLBACK ? "ROLLBACK_MESSAGE"
+                                                                         : "UNKNOW");
+        rq_trace_end(trace, record);
+    }
 }
 
 static rmq_status make_trace(struct rmq_producer *producer, rmq_error **err)

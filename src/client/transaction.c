@@ -15,13 +15,17 @@
 #include "client/ask.h"
 #include "client/producer.h"
 #include "client/send_result.h"
+#include "client/trace_encode.h"
 #include "wire/message.h"
 #include "wire/msgid.h"
+#include "wire/properties.h"
 
 struct rmq_transaction {
     struct rmq_producer *producer;
     rmq_send_result *result;
     char *topic;
+    char *tags; /* like keys, for the trace */
+    char *keys;
     int64_t commit_log_offset; /* of the half message */
     bool ended;
 };
@@ -35,15 +39,29 @@ int32_t rq_transaction_sys_flag(rmq_transaction_state state)
 
 /* ---- preparing ---- */
 
+static void free_transaction(struct rmq_transaction *transaction)
+{
+    rq_free(transaction->topic);
+    rq_free(transaction->tags);
+    rq_free(transaction->keys);
+    rq_free(transaction);
+}
+
+static bool copy_texts(struct rmq_transaction *transaction, const rmq_message *message)
+{
+    transaction->topic = rq_strdup(rmq_message_topic(message));
+    transaction->tags = rq_strdup(rmq_message_property(message, RQ_PROP_TAGS));
+    transaction->keys = rq_strdup(rmq_message_property(message, RQ_PROP_KEYS));
+    return transaction->topic && transaction->tags && transaction->keys;
+}
+
 static rmq_status make_transaction(struct rmq_producer *producer, const rmq_message *message,
                                    rmq_send_result *result, rmq_transaction **out, rmq_error **err)
 {
     struct rq_host host;
     struct rmq_transaction *transaction = rq_calloc(1, sizeof *transaction);
-    char *topic = rq_strdup(rmq_message_topic(message));
-    rmq_status st = transaction && topic ? RMQ_OK : RMQ_ERR_NOMEM;
+    rmq_status st = transaction && copy_texts(transaction, message) ? RMQ_OK : RMQ_ERR_NOMEM;
     if (st == RMQ_OK) {
-        *transaction = (struct rmq_transaction){.producer = producer, .topic = topic};
         st = rq_msgid_parse_offset(rq_slice_str(result->offset_msg_id), &host,
                                    &transaction->commit_log_offset, NULL);
     }
@@ -53,10 +71,12 @@ static rmq_status make_transaction(struct rmq_producer *producer, const rmq_mess
         if (err) {
             rq_error_mark(*err, false, true);
         }
-        rq_free(topic);
-        rq_free(transaction);
+        if (transaction) {
+            free_transaction(transaction);
+        }
         return st;
     }
+    transaction->producer = producer;
     transaction->result = result;
     *out = transaction;
     return RMQ_OK;
@@ -131,6 +151,19 @@ static rmq_status send_end(const struct rmq_transaction *transaction, rmq_transa
     return st;
 }
 
+static void leave_trace(const struct rmq_transaction *transaction, rmq_transaction_state state,
+                        const char *addr)
+{
+    const struct rmq_send_result *result = transaction->result;
+    struct rq_trace_end record = {.topic = rq_slice_str(transaction->topic),
+                                  .msg_id = rq_slice_str(result->msg_id),
+                                  .tags = rq_slice_str(transaction->tags),
+                                  .keys = rq_slice_str(transaction->keys),
+                                  .store_host = rq_slice_str(addr),
+                                  .transaction_id = rq_slice_str(result->msg_id)};
+    rq_producer_trace_ended(transaction->producer, &record, state);
+}
+
 static rmq_status end_entered(struct rmq_transaction *transaction, rmq_transaction_state state,
                               rmq_error **err)
 {
@@ -141,6 +174,10 @@ static rmq_status end_entered(struct rmq_transaction *transaction, rmq_transacti
     rq_buf_init(&addr, 0);
     rmq_status st = find_broker(transaction, &addr, err);
     if (st == RMQ_OK) {
+        leave_trace(transaction, state, rq_buf_cstr(&addr));
+    }
+    /* A broker does nothing with UNKNOWN: it asks, as it does without being told. */
+    if (st == RMQ_OK && state != RMQ_TRANSACTION_UNKNOWN) {
         st = send_end(transaction, state, rq_buf_cstr(&addr), err);
     }
     rq_buf_free(&addr);
@@ -157,17 +194,14 @@ rmq_status rmq_transaction_end(rmq_transaction *transaction, rmq_transaction_sta
         return rq_error_set(err, RMQ_ERR_STATE, "transaction %s has ended already",
                             transaction->result->msg_id);
     }
-    if (state == RMQ_TRANSACTION_UNKNOWN) {
-        return RMQ_OK; /* a broker does nothing with it: it asks, as it does without being told */
+    bool unknown = state == RMQ_TRANSACTION_UNKNOWN; /* tells nothing, so nothing of it can fail */
+    rmq_status st = rq_producer_enter(transaction->producer, unknown ? NULL : err);
+    if (st == RMQ_OK) {
+        st = end_entered(transaction, state, unknown ? NULL : err);
+        rq_producer_leave(transaction->producer);
     }
-    rmq_status st = rq_producer_enter(transaction->producer, err);
-    if (st != RMQ_OK) {
-        return st;
-    }
-    st = end_entered(transaction, state, err);
-    rq_producer_leave(transaction->producer);
-    transaction->ended = st == RMQ_OK;
-    return st;
+    transaction->ended = st == RMQ_OK && !unknown;
+    return unknown ? RMQ_OK : st;
 }
 
 const char *rmq_transaction_id(const rmq_transaction *transaction)
@@ -184,8 +218,7 @@ void rmq_transaction_destroy(rmq_transaction *transaction)
 {
     if (transaction) {
         rmq_send_result_destroy(transaction->result);
-        rq_free(transaction->topic);
-        rq_free(transaction);
+        free_transaction(transaction);
     }
 }
 

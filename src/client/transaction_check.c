@@ -15,6 +15,7 @@
 #include "client/executor.h"
 #include "client/message.h"
 #include "client/producer.h"
+#include "client/trace_encode.h"
 #include "client/transaction.h"
 #include "wire/properties.h"
 
@@ -121,12 +122,29 @@ static rmq_status send_answer(struct rmq_producer *producer, const struct check 
     return rq_peer_oneway(check->peer, out, rq_deadline_ms(ANSWER_MS));
 }
 
+static void leave_trace(struct rmq_producer *producer, const struct check *check,
+                        rmq_transaction_state state)
+{
+    const struct rmq_message_view *view = &check->views->items[0];
+    const char *region = rq_view_property(view, RQ_PROP_MSG_REGION);
+    struct rq_trace_end record = {.region = rq_slice_str(region ? region : ""),
+                                  .topic = rq_slice_str(view->topic),
+                                  .msg_id = rq_slice_str(rmq_message_view_id(view)),
+                                  .tags = rq_slice_str(view->tag),
+                                  .keys = rq_slice_str(view->keys),
+                                  .store_host = rq_slice_str(rq_peer_address(check->peer)),
+                                  .transaction_id = check->header.transaction_id,
+                                  .from_check = true};
+    rq_producer_trace_ended(producer, &record, state);
+}
+
 static rmq_status answer(struct rmq_producer *producer, struct check *check,
                          rmq_transaction_state state)
 {
     if (atomic_exchange_explicit(&check->answered, true, memory_order_acq_rel)) {
         return RMQ_ERR_STATE;
     }
+    leave_trace(producer, check, state);
     return state == RMQ_TRANSACTION_UNKNOWN ? RMQ_OK : send_answer(producer, check, state);
 }
 

@@ -231,6 +231,53 @@ static void records_beyond_the_bound_are_dropped_and_counted(void)
     tl_cluster_stop(&cluster);
 }
 
+static rmq_transaction_state by_user(const rmq_message *message, const char *id, void *user)
+{
+    (void)message;
+    (void)id;
+    return *(const rmq_transaction_state *)user;
+}
+
+static void the_end_of_a_transaction_leaves_a_record(void)
+{
+    static const rmq_transaction_state states[] = {RMQ_TRANSACTION_COMMIT, RMQ_TRANSACTION_ROLLBACK,
+                                                   RMQ_TRANSACTION_UNKNOWN};
+    static const char *const names[] = {"COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW"};
+    static struct records records;
+    struct tl_cluster cluster;
+    char topic[128];
+    char wanted[3][256];
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 2);
+    trace_topic(&cluster, topic, sizeof topic);
+    rmq_producer *producer = traced(&cluster, topic);
+    rmq_message *message = message_of(&cluster, "order-17");
+    for (int i = 0; i < 3; i++) {
+        rmq_send_result *result = NULL;
+        rmq_transaction_state state = states[i];
+        TL_OK(rmq_producer_send_in_transaction(producer, message, by_user, &state, 0, NULL, &result,
+                                               &err));
+        const char *id = rmq_send_result_msg_id(result);
+        snprintf(wanted[i], sizeof wanted[i], "\001%s\001%s\001%s\001tag\001order-17\001",
+                 cluster.group, cluster.topic, id);
+        TL_CHECK(strlen(wanted[i]) < 200);
+        rmq_send_result_destroy(result);
+    }
+    TL_OK(rmq_producer_shutdown(producer, 0, &err));
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    read_records(&cluster, topic, 1, &records);
+    TL_EQUAL(count_of(records.text, "Pub\001"), 3);
+    TL_EQUAL(count_of(records.text, "EndTransaction\001"), 3);
+    for (int i = 0; i < 3; i++) {
+        char end[64];
+        snprintf(end, sizeof end, "\001%s\001false\002", names[i]);
+        TL_EQUAL(count_of(records.text, wanted[i]), 2); /* of the half message, and of its end */
+        TL_EQUAL(count_of(records.text, end), 1);
+    }
+    tl_cluster_stop(&cluster);
+}
+
 static rmq_consume_result later_once(const rmq_message_view *const *messages, size_t count,
                                      rmq_consume_context *context, void *user)
 {
@@ -308,6 +355,7 @@ int main(int argc, char **argv)
         TL_CASE(records_travel_ten_in_a_message_and_a_batch_has_one_for_each),
         TL_CASE(the_trace_can_be_switched_at_any_time),
         TL_CASE(records_beyond_the_bound_are_dropped_and_counted),
+        TL_CASE(the_end_of_a_transaction_leaves_a_record),
         TL_CASE(each_listener_call_leaves_records_before_and_after),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
