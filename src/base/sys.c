@@ -111,6 +111,11 @@ int rq_sys_msync(void *p, size_t n)
     return faulted(RQ_SYS_SYNC) ? -1 : msync(p, n, MS_SYNC);
 }
 
+int rq_sys_syncfs(int fd)
+{
+    return syncfs(fd);
+}
+
 void *rq_sys_mmap_file(int fd, size_t size, bool writable)
 {
     if (faulted(RQ_SYS_MMAP)) {

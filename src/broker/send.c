@@ -492,6 +492,16 @@ static bool waited_too_long(const struct rq_request *request)
     return true;
 }
 
+static bool store_is_busy(const struct rq_request *request)
+{
+    if (!rq_store_is_busy(request->broker->store)) {
+        return false;
+    }
+    rq_request_answer(request, RQ_RESP_SYSTEM_BUSY,
+                      "[REJECTREQUEST]system busy, start flow control for a while");
+    return true;
+}
+
 void rq_process_send(const struct rq_request *request)
 {
     struct sending sending;
@@ -501,7 +511,7 @@ void rq_process_send(const struct rq_request *request)
     int32_t code = request->in->header->code;
     const struct rq_fields *table =
         code == RQ_REQ_SEND_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE ? &rq_tab_send : &rq_tab_send_v2;
-    if (waited_too_long(request) || !rq_request_decode(request, table, &sending.header) ||
+    if (waited_too_long(request) || store_is_busy(request) || !rq_request_decode(request, table, &sending.header) ||
         !check_topic(&sending)) {
         return;
     }

@@ -87,11 +87,11 @@ static bool first_may_go_locked(struct rq_store *store, bool force)
     return files->count > 1 && (force || is_expired(files->files[0], reserved));
 }
 
-static int delete_log_files(struct rq_store *store, bool force)
+static int delete_log_files(struct rq_store *store, bool force, int32_t most)
 {
     int deleted = 0;
     bool more = true;
-    while (more && deleted < store->options.delete_file_batch_max) {
+    while (more && deleted < most) {
         rq_mutex_lock(&store->log.lock);
         more = first_may_go_locked(store, force) &&
                rq_mapped_file_queue_remove_first(&store->log.files, NULL) == RMQ_OK;
@@ -129,7 +129,7 @@ static void watch_disk(struct rq_store *store, double ratio)
     }
 }
 
-int rq_store_clean(struct rq_store *store, bool even_if_not_due)
+int rq_store_clean_some(struct rq_store *store, bool even_if_not_due, int32_t most)
 {
     double log_ratio = used_ratio(store, store->log.files.dir);
     double queue_ratio = used_ratio(store, store->queues.dir);
@@ -143,11 +143,16 @@ int rq_store_clean(struct rq_store *store, bool even_if_not_due)
     if (due) {
         rq_commit_log_commit(&store->log); /* no file goes with bytes that are not in it */
     }
-    int deleted = due ? delete_log_files(store, force) : 0;
+    int deleted = due ? delete_log_files(store, force, most) : 0;
     if (deleted > 0) {
         clean_queues(store);
     }
     return deleted;
+}
+
+int rq_store_clean(struct rq_store *store, bool even_if_not_due)
+{
+    return rq_store_clean_some(store, even_if_not_due, store->options.delete_file_batch_max);
 }
 
 void rq_store_info(struct rq_store *store, struct rq_store_info *out)

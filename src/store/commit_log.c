@@ -174,9 +174,28 @@ static enum rq_put_status get_room(struct rq_commit_log *log, size_t n, struct r
     return RQ_PUT_OK;
 }
 
+void rq_commit_log_enter(struct rq_commit_log *log)
+{
+    rq_mutex_lock(&log->lock);
+    atomic_store_explicit(&log->in_lock_since_ms, rq_disk_now_ms(log->disk), memory_order_relaxed);
+}
+
+void rq_commit_log_leave(struct rq_commit_log *log)
+{
+    atomic_store_explicit(&log->in_lock_since_ms, 0, memory_order_relaxed);
+    rq_mutex_unlock(&log->lock);
+}
+
+int64_t rq_commit_log_held_ms(const struct rq_commit_log *log)
+{
+    int64_t since = atomic_load_explicit(&log->in_lock_since_ms, memory_order_relaxed);
+    return since == 0 ? 0 : rq_disk_now_ms(log->disk) - since;
+}
+
+/* The time at which the lock was taken, so that no append reads the clock twice. */
 static int64_t store_time(struct rq_commit_log *log)
 {
-    int64_t now = rq_disk_now_ms(log->disk);
+    int64_t now = atomic_load_explicit(&log->in_lock_since_ms, memory_order_relaxed);
     log->last_timestamp = now > log->last_timestamp ? now : log->last_timestamp;
     return log->last_timestamp;
 }

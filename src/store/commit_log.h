@@ -30,8 +30,9 @@ struct rq_commit_log {
     int64_t refuse_until_ms;        /* monotonic: no space, not tried again before */
     char refuse_reason[RQ_PUT_REASON_MAX];
     uint64_t put_bytes;
-    /* atomic: written with the lock, read by anybody, relaxed */
+    /* atomic: written with the lock, read by anybody, relaxed. in_lock_since_ms: wall clock, 0 = nobody appends now */
     atomic_ullong put_messages;
+    atomic_llong in_lock_since_ms;
     /* atomic: release behind the bytes, acquire by readers */
     atomic_llong max_offset;
     /* atomic: written by the flusher */
@@ -66,7 +67,7 @@ rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err);
 void rq_commit_log_stop(struct rq_commit_log *log); /* ends the helper, deletes an unused spare */
 void rq_commit_log_free(struct rq_commit_log *log);
 
-/* Appends count planned messages of one queue, all or none. Takes the lock. total = sum of plans[].size. */
+/* Appends count planned messages of one queue, all or none. Between rq_commit_log_enter and _leave. total = sum of plans[].size. */
 struct rq_append {
     struct rq_consume_queue *queue;
     const struct rq_msg *msgs;
@@ -79,8 +80,18 @@ enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
                                                const struct rq_append *append,
                                                struct rq_store_put *out);
 
+/* Takes the append lock and notes since when it is held; lets it go. */
+void rq_commit_log_enter(struct rq_commit_log *log);
+void rq_commit_log_leave(struct rq_commit_log *log);
+
+/* Since when an append holds the lock, in milliseconds; 0 = none does. */
+int64_t rq_commit_log_held_ms(const struct rq_commit_log *log);
+
 /* Copies what is in write buffers to the files; returns up to where. Without the append lock. */
 int64_t rq_commit_log_commit(struct rq_commit_log *log);
+
+/* The same when commitCommitLogLeastPages wait, or commitCommitLogThoroughInterval has passed. */
+void rq_commit_log_commit_due(struct rq_commit_log *log);
 
 /* Up to where the files hold the log: readers go no further. */
 static inline int64_t rq_commit_log_committed(const struct rq_commit_log *log)

@@ -57,12 +57,34 @@ static bool work_ahead(struct rq_commit_log *log)
     return true;
 }
 
-/* Blocks of the first bytes, or (warmMapedFileEnable) the whole file in memory for good, as far as the system lets us. */
-static void warm_up(const struct rq_commit_log *log, struct rq_mapped_file *file)
+rmq_status rq_log_ahead_reserve(struct rq_commit_log *log, struct rq_mapped_file *file, size_t upto,
+                                rmq_error **err)
 {
-    bool warm = log->options->warm_maped_file_enable;
-    if (rq_mapped_file_reserve(file, warm ? file->size : 1, NULL) == RMQ_OK && warm) {
-        rq_mapped_file_touch(file, 0, file->size);
+    rq_mutex_lock(&log->ahead_lock);
+    rmq_status st = rq_mapped_file_reserve(file, upto, err);
+    rq_mutex_unlock(&log->ahead_lock);
+    return st;
+}
+
+/* warmMapedFileEnable: the whole file in memory for good, as far as the system lets us; with synchronous flush its pages are on disk, too, so that
+ * the first syncs do not bring the whole file. Without ahead_lock, but for reserving: the file may be in use already. */
+static void warm_up(struct rq_commit_log *log, struct rq_mapped_file *file)
+{
+    size_t step = (size_t)log->options->flush_least_pages_when_warm_maped_file * RQ_STORE_PAGE;
+    bool sync = log->options->flush_disk_type == RQ_FLUSH_SYNC;
+    bool go_on = rq_log_ahead_reserve(log, file, file->size, NULL) == RMQ_OK;
+    for (size_t at = 0; go_on && at < file->size;) {
+        size_t upto = file->size - at > step ? at + step : file->size;
+        rq_mapped_file_touch(file, at, upto);
+        if (sync) {
+            rq_disk_sync_map(log->disk, file->path, file->data, at, upto);
+        }
+        at = upto;
+        rq_mutex_lock(&log->ahead_lock);
+        go_on = !log->stop;
+        rq_mutex_unlock(&log->ahead_lock);
+    }
+    if (go_on) {
         mlock(file->data, file->size);
     }
 }
@@ -74,12 +96,20 @@ static bool make_spare(struct rq_commit_log *log)
     }
     int64_t start = log->spare_start;
     rmq_status st = rq_mapped_file_queue_make(&log->files, start, &log->spare, NULL);
-    if (st == RMQ_OK) {
-        warm_up(log, log->spare);
-        rq_mapped_file_set_written(log->spare, 0);
-        log->spare->flushed = 0;
-    } else {
+    if (st != RMQ_OK) {
         log->spare_start = -1;
+        return true;
+    }
+    struct rq_mapped_file *spare = log->spare;
+    rq_mapped_file_set_written(spare, 0);
+    spare->flushed = 0;
+    rq_mapped_file_reserve(spare, 1, NULL);
+    if (log->options->warm_maped_file_enable) {
+        rq_mapped_file_retain(spare);
+        rq_mutex_unlock(&log->ahead_lock);
+        warm_up(log, spare);
+        rq_mapped_file_release(spare);
+        rq_mutex_lock(&log->ahead_lock);
     }
     return true;
 }
@@ -114,8 +144,8 @@ static void ask_locked(struct rq_commit_log *log, struct rq_mapped_file *file, s
     rq_mutex_unlock(&log->ahead_lock);
 }
 
-rmq_status rq_log_ahead_take(struct rq_commit_log *log, int64_t start,
-                             struct rq_mapped_file **out, rmq_error **err)
+rmq_status rq_log_ahead_take(struct rq_commit_log *log, int64_t start, struct rq_mapped_file **out,
+                             rmq_error **err)
 {
     rq_mutex_lock(&log->ahead_lock);
     rmq_status st = RMQ_OK;
@@ -137,15 +167,6 @@ void rq_log_ahead_look_locked(struct rq_commit_log *log, struct rq_mapped_file *
     if (before / TOUCH_STEP != after / TOUCH_STEP || (before < middle && after >= middle)) {
         ask_locked(log, file, after);
     }
-}
-
-rmq_status rq_log_ahead_reserve(struct rq_commit_log *log, struct rq_mapped_file *file, size_t upto,
-                                rmq_error **err)
-{
-    rq_mutex_lock(&log->ahead_lock);
-    rmq_status st = rq_mapped_file_reserve(file, upto, err);
-    rq_mutex_unlock(&log->ahead_lock);
-    return st;
 }
 
 void rq_log_ahead_leave(struct rq_commit_log *log, struct rq_mapped_file *file)

@@ -3,6 +3,8 @@
 /* The commit log on its way to disk: from write buffers to the files, from the files to the disk. Threads: one flusher, and whoever commits. */
 #include "store/commit_log.h"
 
+#include "base/time.h"
+
 /* ---- commit ---- */
 
 /* The file is full, or left: its buffer is free for another. */
@@ -39,13 +41,10 @@ static int64_t commit_file(struct rq_commit_log *log, struct rq_mapped_file *fil
     return stop;
 }
 
-int64_t rq_commit_log_commit(struct rq_commit_log *log)
+/* With commit_lock. */
+static int64_t commit_to(struct rq_commit_log *log, int64_t end)
 {
-    int64_t end = rq_commit_log_max(log);
-    if (!log->buffers.on) {
-        return end;
-    }
-    rq_mutex_lock(&log->buffers.commit_lock);
+    log->buffers.commit_ms = rq_mono_ms();
     int64_t at = rq_commit_log_committed(log);
     while (at < end) {
         struct rq_mapped_file *file = rq_mapped_file_queue_find(&log->files, at);
@@ -58,8 +57,43 @@ int64_t rq_commit_log_commit(struct rq_commit_log *log)
             atomic_store_explicit(&log->buffers.committed, at, memory_order_release);
         }
     }
-    rq_mutex_unlock(&log->buffers.commit_lock);
     return at > end ? at : end;
+}
+
+int64_t rq_commit_log_commit(struct rq_commit_log *log)
+{
+    int64_t end = rq_commit_log_max(log);
+    if (log->buffers.on) {
+        rq_mutex_lock(&log->buffers.commit_lock);
+        end = commit_to(log, end);
+        rq_mutex_unlock(&log->buffers.commit_lock);
+    }
+    return end;
+}
+
+/* A file that is full is always worth it. */
+static bool is_commit_due(const struct rq_commit_log *log, int64_t end)
+{
+    int64_t done = rq_commit_log_committed(log);
+    int64_t size = log->options->mapped_file_size_commit_log;
+    int64_t pages = end / RQ_STORE_PAGE - done / RQ_STORE_PAGE;
+    return done < end &&
+           (pages >= log->options->commit_commit_log_least_pages || end / size != done / size ||
+            rq_mono_ms() >=
+                log->buffers.commit_ms + log->options->commit_commit_log_thorough_interval_ms);
+}
+
+void rq_commit_log_commit_due(struct rq_commit_log *log)
+{
+    if (!log->buffers.on) {
+        return;
+    }
+    rq_mutex_lock(&log->buffers.commit_lock);
+    int64_t end = rq_commit_log_max(log);
+    if (is_commit_due(log, end)) {
+        commit_to(log, end);
+    }
+    rq_mutex_unlock(&log->buffers.commit_lock);
 }
 
 /* ---- flush ---- */

@@ -431,16 +431,28 @@ rmq_status rq_consume_queue_put(struct rq_consume_queue *queue, int64_t offset,
 
 /* ---- flushing ---- */
 
-rmq_status rq_consume_queue_flush(struct rq_consume_queue *queue, int32_t least_pages,
-                                  rmq_error **err)
+bool rq_consume_queue_mark(struct rq_consume_queue *queue, int32_t least_pages)
 {
     int64_t end = atomic_load_explicit(&queue->end, memory_order_acquire);
     int64_t first = rq_mapped_file_queue_min(&queue->files);
     queue->flushed = queue->flushed > end || queue->flushed < first ? first : queue->flushed;
+    queue->marked = end;
     int64_t waiting = end / RQ_STORE_PAGE - queue->flushed / RQ_STORE_PAGE;
-    if (queue->flushed >= end || waiting < least_pages) {
+    return queue->flushed < end && waiting >= least_pages;
+}
+
+void rq_consume_queue_marked_is_flushed(struct rq_consume_queue *queue)
+{
+    queue->flushed = queue->marked;
+}
+
+rmq_status rq_consume_queue_flush(struct rq_consume_queue *queue, int32_t least_pages,
+                                  rmq_error **err)
+{
+    if (!rq_consume_queue_mark(queue, least_pages)) {
         return RMQ_OK;
     }
+    int64_t end = queue->marked;
     rmq_status st = RMQ_OK;
     while (st == RMQ_OK && queue->flushed < end) {
         struct rq_mapped_file *file = rq_mapped_file_queue_find(&queue->files, queue->flushed);

@@ -41,6 +41,7 @@ struct rq_consume_queue {
     int64_t next_offset;
     /* owned by the flusher */
     int64_t flushed;
+    int64_t marked; /* end at the last mark */
 };
 
 rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32_t queue_id,
@@ -86,6 +87,11 @@ rmq_status rq_consume_queue_put(struct rq_consume_queue *queue, int64_t offset,
 /* Writes what waits to disk when it is at least least_pages (0 = anything). */
 rmq_status rq_consume_queue_flush(struct rq_consume_queue *queue, int32_t least_pages,
                                   rmq_error **err);
+
+/* The same in one go for many queues: notes what waits, and whether it is worth a flush; then, when all files are on disk by other means, that it
+ * is there. */
+bool rq_consume_queue_mark(struct rq_consume_queue *queue, int32_t least_pages);
+void rq_consume_queue_marked_is_flushed(struct rq_consume_queue *queue);
 
 /* Entries from number offset on that lie in one file: pointer and count; the file is retained. count 0: none (file NULL). */
 struct rq_cq_run {

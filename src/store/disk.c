@@ -14,6 +14,7 @@ void rq_disk_init(struct rq_disk *disk)
     atomic_init(&disk->clock_offset_ms, 0);
     memset(disk, 0, sizeof *disk);
     rq_mutex_init(&disk->lock);
+    rq_cond_init(&disk->moves);
     rq_mutex_init(&disk->image_lock);
 }
 
@@ -24,6 +25,7 @@ void rq_disk_free(struct rq_disk *disk)
     }
     rq_free(disk->durable);
     rq_free(disk->root);
+    rq_cond_destroy(&disk->moves);
     rq_mutex_destroy(&disk->image_lock);
     rq_mutex_destroy(&disk->lock);
 }
@@ -31,7 +33,7 @@ void rq_disk_free(struct rq_disk *disk)
 /* A record keeps the switch on for good: it is for tests, and comes before the work that it records. */
 static void update_active_locked(struct rq_disk *disk)
 {
-    bool active = atomic_load_explicit(&disk->recording, memory_order_relaxed) ||
+    bool active = atomic_load_explicit(&disk->recording, memory_order_relaxed) || disk->hangs ||
                   disk->tear.times != 0;
     for (int i = 0; i < RQ_DISK_OPS; i++) {
         active = active || disk->rules[i].times != 0;
@@ -62,6 +64,15 @@ void rq_disk_tear(struct rq_disk *disk, uint64_t after, size_t bytes)
     set_rule(disk, &disk->tear, after, 1, EIO);
 }
 
+void rq_disk_hang(struct rq_disk *disk, bool hangs)
+{
+    rq_mutex_lock(&disk->lock);
+    disk->hangs = hangs;
+    update_active_locked(disk);
+    rq_cond_broadcast(&disk->moves);
+    rq_mutex_unlock(&disk->lock);
+}
+
 void rq_disk_pretend_used(struct rq_disk *disk, int percent)
 {
     atomic_store_explicit(&disk->pretended_used, percent + 1, memory_order_relaxed);
@@ -78,7 +89,9 @@ void rq_disk_clear(struct rq_disk *disk)
     rq_mutex_lock(&disk->lock);
     memset(disk->rules, 0, sizeof disk->rules);
     memset(&disk->tear, 0, sizeof disk->tear);
+    disk->hangs = false;
     update_active_locked(disk);
+    rq_cond_broadcast(&disk->moves);
     rq_mutex_unlock(&disk->lock);
 }
 
@@ -102,6 +115,9 @@ static int apply_locked(struct rq_disk *disk, struct rq_disk_rule *rule)
 int rq_disk_fault_slow(struct rq_disk *disk, enum rq_disk_op op)
 {
     rq_mutex_lock(&disk->lock);
+    while (op == RQ_DISK_WRITE && disk->hangs) {
+        rq_cond_wait(&disk->moves, &disk->lock);
+    }
     int error = apply_locked(disk, &disk->rules[op]);
     rq_mutex_unlock(&disk->lock);
     return error;

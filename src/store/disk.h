@@ -45,6 +45,8 @@ struct rq_disk {
     struct rq_disk_rule rules[RQ_DISK_OPS];
     struct rq_disk_rule tear;
     size_t tear_bytes;
+    bool hangs; /* writes wait on moves */
+    struct rq_cond moves;
     /* guarded by image_lock: held while something becomes durable, and while an image is made */
     struct rq_mutex image_lock;
     char *root;    /* the store's directory */
@@ -62,6 +64,9 @@ void rq_disk_fail(struct rq_disk *disk, enum rq_disk_op op, uint64_t after, int6
 
 /* The append after the next `after` ones fails with EIO when it has written its first `bytes` bytes. */
 void rq_disk_tear(struct rq_disk *disk, uint64_t after, size_t bytes);
+
+/* Appends do not come back, and keep the lock of the log, until it is taken back; so do writes of the small files. */
+void rq_disk_hang(struct rq_disk *disk, bool hangs);
 
 /* Retention takes the partition to be so full, in percent; -1 = looks again. */
 void rq_disk_pretend_used(struct rq_disk *disk, int percent);
@@ -92,6 +97,9 @@ bool rq_disk_tears(struct rq_disk *disk, size_t *bytes);
 
 /* Bytes [from, upto) of the file mapped at data. */
 int rq_disk_sync_map(struct rq_disk *disk, const char *path, char *data, size_t from, size_t upto);
+
+/* Everything on the file system of an open file, in one go. ENOTSUP while faults are on or a record is made, since those go by single files. */
+int rq_disk_sync_all(struct rq_disk *disk, int fd);
 
 /* The whole of an open file. */
 int rq_disk_sync_file(struct rq_disk *disk, const char *path, int fd);

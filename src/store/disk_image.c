@@ -263,6 +263,15 @@ int rq_disk_sync_map(struct rq_disk *disk, const char *path, char *data, size_t 
     return rc;
 }
 
+int rq_disk_sync_all(struct rq_disk *disk, int fd)
+{
+    if (atomic_load_explicit(&disk->active, memory_order_relaxed)) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    return rq_sys_syncfs(fd);
+}
+
 int rq_disk_sync_file(struct rq_disk *disk, const char *path, int fd)
 {
     int error = rq_disk_fault(disk, RQ_DISK_SYNC);

@@ -258,10 +258,12 @@ static void run_while_pending(struct rq_store *store)
 void rq_store_dispatch(struct rq_store *store)
 {
     if (store->options.flush_disk_type == RQ_FLUSH_SYNC) {
-        rq_flusher_wake(&store->flusher, store);
+        rq_flusher_wake(&store->flusher, store, 0);
+    } else if (!store->options.flush_commit_log_timed) {
+        rq_flusher_wake(&store->flusher, store, store->options.flush_commit_log_least_pages);
     }
     if (store->options.wake_commit_when_put_message) {
-        rq_commit_log_commit(&store->log);
+        rq_commit_log_commit_due(&store->log);
     }
     atomic_store_explicit(&store->dispatcher.pending, true, memory_order_seq_cst);
     run_while_pending(store);

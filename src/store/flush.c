@@ -4,6 +4,7 @@
 #include "store/flush.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/log.h"
@@ -11,6 +12,7 @@
 #include "store/store_priv.h"
 
 #define RETRY_MS         1000 /* a failed sync is tried again so often */
+#define TOGETHER_MIN     32   /* queues that wait: then the whole file system is synced */
 #define TIME_OUT_STEP_MS 10   /* how exactly waiters' deadlines are watched */
 
 void rq_flusher_init(struct rq_flusher *flusher)
@@ -49,9 +51,10 @@ bool rq_store_park(struct rq_store *store, int64_t next_commit_log_offset,
     return true;
 }
 
-void rq_flusher_wake(struct rq_flusher *flusher, struct rq_store *store)
+void rq_flusher_wake(struct rq_flusher *flusher, struct rq_store *store, int32_t least_pages)
 {
-    if (rq_commit_log_flushed(&store->log) >= rq_commit_log_max(&store->log)) {
+    int64_t waiting = rq_commit_log_max(&store->log) - rq_commit_log_flushed(&store->log);
+    if (waiting <= 0 || waiting < (int64_t)least_pages * RQ_STORE_PAGE) {
         return;
     }
     rq_mutex_lock(&flusher->lock);
@@ -197,10 +200,48 @@ static int64_t dispatched_time(struct rq_store *store)
     return atomic_load_explicit(&store->dispatcher.last_time, memory_order_acquire);
 }
 
+/* Marks what waits in each queue; how many are worth a flush. */
+static size_t mark_queues(struct rq_store *store, int32_t least_pages)
+{
+    size_t count = 0;
+    struct rq_consume_queue *queue;
+    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        count += !atomic_load_explicit(&queue->removed, memory_order_relaxed) &&
+                 rq_consume_queue_mark(queue, least_pages);
+    }
+    return count;
+}
+
+/* Whether the queues' files are on the file system of the file that is open since the start, and so are told of its errors. */
+static bool share_file_system(const struct rq_store *store)
+{
+    struct stat queues;
+    struct stat lock;
+    return stat(store->queues.dir, &queues) == 0 && fstat(store->lock_fd, &lock) == 0 &&
+           queues.st_dev == lock.st_dev;
+}
+
+/* Each sync of a file is a turn of the disk and of its journal: many at once are one call. */
+static bool sync_queues_together(struct rq_store *store, int32_t least_pages)
+{
+    struct rq_consume_queue *queue;
+    if (mark_queues(store, least_pages) < TOGETHER_MIN || !share_file_system(store) ||
+        rq_disk_sync_all(&store->disk, store->lock_fd) < 0) {
+        return false; /* one by one then, which also tells the file that cannot be written */
+    }
+    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+        rq_consume_queue_marked_is_flushed(queue);
+    }
+    return true;
+}
+
 static rmq_status sync_queues(struct rq_store *store, int32_t least_pages, rmq_error **err)
 {
     rmq_status st = RMQ_OK;
     struct rq_consume_queue *queue;
+    if (sync_queues_together(store, least_pages)) {
+        return RMQ_OK;
+    }
     for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
         if (!atomic_load_explicit(&queue->removed, memory_order_relaxed)) {
             st = rq_consume_queue_flush(queue, least_pages, err);
@@ -348,9 +389,25 @@ static void commit_buffers(struct rq_store *store, int64_t now)
 {
     if (now >= store->flusher.commit_due_ms) {
         store->flusher.commit_due_ms = now + store->options.commit_interval_commit_log_ms;
-        rq_commit_log_commit(&store->log);
+        rq_commit_log_commit_due(&store->log);
         rq_store_dispatch(store);
     }
+}
+
+/* One file at a time, so that nothing waits for the deletion of many. */
+static void clean(struct rq_store *store, int64_t now)
+{
+    struct rq_flusher *flusher = &store->flusher;
+    if (now < flusher->clean_due_ms) {
+        return;
+    }
+    if (flusher->clean_left == 0) {
+        flusher->clean_left = store->options.delete_file_batch_max;
+    }
+    flusher->clean_left = rq_store_clean_some(store, false, 1) > 0 ? flusher->clean_left - 1 : 0;
+    flusher->clean_due_ms =
+        now + (flusher->clean_left > 0 ? store->options.delete_commit_log_files_interval_ms
+                                       : clean_interval(store));
 }
 
 static void flusher_run(void *arg)
@@ -365,10 +422,7 @@ static void flusher_run(void *arg)
         flush_log(store, asked, now);
         flush_queues(store, now);
         rq_flusher_complete(flusher, store, failing_now(store));
-        if (now >= flusher->clean_due_ms) {
-            rq_store_clean(store, false);
-            flusher->clean_due_ms = now + clean_interval(store);
-        }
+        clean(store, now);
     }
 }
 
@@ -380,9 +434,8 @@ rmq_status rq_flusher_start(struct rq_flusher *flusher, struct rq_store *store, 
     flusher->queue_due_ms = now + store->options.flush_interval_consume_queue_ms;
     flusher->queue_thorough_ms = now + store->options.flush_consume_queue_thorough_interval_ms;
     flusher->clean_due_ms = now + store->options.clean_resource_interval_ms;
-    flusher->commit_due_ms = store->log.buffers.on && !store->options.wake_commit_when_put_message
-                                 ? now + store->options.commit_interval_commit_log_ms
-                                 : RQ_FOREVER;
+    flusher->commit_due_ms =
+        store->log.buffers.on ? now + store->options.commit_interval_commit_log_ms : RQ_FOREVER;
     log_file_changed(store);
     rmq_status st = rq_thread_start(&flusher->thread, "rq-store-flush", flusher_run, store);
     return st == RMQ_OK ? st : rq_error_set(err, st, "start the flush thread");

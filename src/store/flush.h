@@ -28,7 +28,8 @@ struct rq_flusher {
     int64_t queue_due_ms;
     int64_t queue_thorough_ms;
     int64_t clean_due_ms;
-    int64_t commit_due_ms; /* of write buffers, when puts do not commit by themselves */
+    int32_t clean_left; /* files that this look may still delete */
+    int64_t commit_due_ms; /* of write buffers */
     int64_t log_file; /* start of the log file at the last thorough flush */
 };
 
@@ -38,8 +39,8 @@ void rq_flusher_stop(
     struct rq_flusher *flusher); /* joins; waiters that remain are the caller's to complete */
 void rq_flusher_free(struct rq_flusher *flusher);
 
-/* Something was appended and shall be synced soon (synchronous flush). */
-void rq_flusher_wake(struct rq_flusher *flusher, struct rq_store *store);
+/* Something was appended and shall be synced now, when it is at least so many pages. */
+void rq_flusher_wake(struct rq_flusher *flusher, struct rq_store *store, int32_t least_pages);
 
 /* Completes waiters: those on disk OK, those past their deadline, and with failed all others. */
 void rq_flusher_complete(struct rq_flusher *flusher, struct rq_store *store, bool failed);

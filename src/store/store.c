@@ -28,6 +28,7 @@
 #define LOCK_TEXT       "lock"
 
 #define CATCH_UP_TRIES 100
+#define HELD_MAX_MS    10000000 /* a longer time is a wall clock that was set */
 
 void rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX])
 {
@@ -359,6 +360,12 @@ bool rq_store_refuses(struct rq_store *store, char reason[RQ_PUT_REASON_MAX])
     return true;
 }
 
+bool rq_store_is_busy(struct rq_store *store)
+{
+    int64_t held_ms = rq_commit_log_held_ms(&store->log);
+    return held_ms > store->options.os_page_cache_busy_time_out_mills && held_ms < HELD_MAX_MS;
+}
+
 /* Under the append lock. The queue may have been deleted since it was found. */
 static enum rq_put_status append_locked(struct rq_store *store, struct rq_append *append,
                                         struct rq_store_put *out)
@@ -381,6 +388,10 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
     if (rq_store_refuses(store, out->reason)) {
         return out->status = RQ_PUT_SERVICE_NOT_AVAILABLE;
     }
+    if (rq_store_is_busy(store)) {
+        snprintf(out->reason, sizeof out->reason, "an append waits for the system's memory");
+        return out->status = RQ_PUT_OS_PAGE_CACHE_BUSY;
+    }
     if (store->log.buffers.on && store->options.fast_fail_if_no_buffer_in_store_pool &&
         !rq_write_buffers_any(&store->log.buffers)) {
         snprintf(out->reason, sizeof out->reason, "no write buffer is free");
@@ -396,9 +407,9 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
     unsigned long long turn = atomic_load_explicit(&store->log.put_messages, memory_order_relaxed);
     bool measured = turn % RQ_METRICS_APPEND_STEP == 0;
     int64_t began_us = measured ? rq_mono_us() : 0;
-    rq_mutex_lock(&store->log.lock);
+    rq_commit_log_enter(&store->log);
     out->status = append_locked(store, append, out);
-    rq_mutex_unlock(&store->log.lock);
+    rq_commit_log_leave(&store->log);
     if (measured) {
         rq_histogram_add(&store->metrics.append_us, rq_mono_us() - began_us);
     }

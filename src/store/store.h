@@ -36,6 +36,7 @@ struct rq_store_options {
     int64_t flush_interval_commit_log_ms;
     int32_t flush_commit_log_least_pages;
     int64_t flush_commit_log_thorough_interval_ms;
+    bool flush_commit_log_timed;
     int64_t flush_interval_consume_queue_ms;
     int32_t flush_consume_queue_least_pages;
     int64_t flush_consume_queue_thorough_interval_ms;
@@ -45,7 +46,10 @@ struct rq_store_options {
     bool fast_fail_if_no_buffer_in_store_pool;
     int64_t commit_interval_commit_log_ms;
     bool wake_commit_when_put_message;
+    int32_t commit_commit_log_least_pages;
+    int64_t commit_commit_log_thorough_interval_ms;
     bool warm_maped_file_enable;
+    int32_t flush_least_pages_when_warm_maped_file;
     int32_t max_message_size; /* bytes of body */
     bool auto_message_version_on_topic_len;
     bool check_crc_on_recover;
@@ -69,8 +73,10 @@ struct rq_store_options {
     int32_t disk_space_warning_level_ratio; /* percent; as Java, taken as between 35 and 90 */
     int32_t disk_space_clean_forcibly_ratio; /* percent; as Java, taken as between 30 and 85 */
     int32_t delete_file_batch_max;
+    int64_t delete_commit_log_files_interval_ms;
     bool clean_file_forcibly_enable;
     int64_t clean_resource_interval_ms;
+    int64_t os_page_cache_busy_time_out_mills;
 };
 
 extern const struct rq_table rq_store_table;
@@ -136,6 +142,10 @@ const char *rq_put_status_name(enum rq_put_status status); /* "PUT_OK" */
 
 /* Whether messages are refused now, and why: closing, a sync that failed, a full disk. */
 bool rq_store_refuses(struct rq_store *store, char reason[RQ_PUT_REASON_MAX]);
+
+/* Whether an append has held the lock of the commit log for longer than osPageCacheBusyTimeOutMills: the system is slow to give it pages, or a
+ * file. Further messages are refused with RQ_PUT_OS_PAGE_CACHE_BUSY then. */
+bool rq_store_is_busy(struct rq_store *store);
 
 /* Stores one message. The caller then calls rq_store_dispatch, at the latest when it has done its batch of appends. Returns out->status. */
 enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,

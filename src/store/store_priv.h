@@ -74,4 +74,7 @@ void rq_store_path(const struct rq_store *store, const char *name, char out[PATH
 /* recover.c: brings log, queues and index of the loaded store into agreement. normal: it was closed by rq_store_close. */
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err);
 
+/* clean.c: one round of retention that deletes at most so many files. */
+int rq_store_clean_some(struct rq_store *store, bool even_if_not_due, int32_t most);
+
 #endif

@@ -21,8 +21,9 @@
 struct rq_write_buffers {
     bool on;          /* immutable after open */
     size_t file_size; /* immutable after open */
-    /* held while bytes are committed */
+    /* held while bytes are committed; guards commit_ms */
     struct rq_mutex commit_lock;
+    int64_t commit_ms; /* monotonic: the last commit */
     /* atomic: commit-log offset up to which bytes are in their files; release behind them */
     atomic_llong committed;
     /* guarded by lock (rank: mapped file) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Preloaded: fsync, fdatasync and msync that fail when a test says so, and a record of what they really wrote. The file named by TL_SYNC_FILE
+ * Preloaded: fsync, fdatasync, msync and syncfs that fail when a test says so, and a record of what they really wrote. The file named by TL_SYNC_FILE
  * holds a struct tl_sync (see lib/preload.h); each call that went well adds a line "PATH FROM UPTO" to the file TL_SYNC_LOG, where FROM and UPTO are
  * bytes of the file, 0 0 for a whole file.
  */
@@ -23,6 +23,7 @@ static int log_fd = -1;
 static int (*real_fsync)(int fd);
 static int (*real_fdatasync)(int fd);
 static int (*real_msync)(void *p, size_t n, int flags);
+static int (*real_syncfs)(int fd);
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -38,6 +39,7 @@ __attribute__((constructor)) static void begin(void)
     *(void **)&real_fsync = dlsym(RTLD_NEXT, "fsync");
     *(void **)&real_fdatasync = dlsym(RTLD_NEXT, "fdatasync");
     *(void **)&real_msync = dlsym(RTLD_NEXT, "msync");
+    *(void **)&real_syncfs = dlsym(RTLD_NEXT, "syncfs");
 }
 
 /* Counts one call; whether it fails, with errno. */
@@ -119,4 +121,10 @@ int msync(void *p, size_t n, int flags)
         record_map(p, n);
     }
     return rc;
+}
+
+/* Not recorded: it names no file. */
+int syncfs(int fd)
+{
+    return fails() ? -1 : real_syncfs(fd);
 }

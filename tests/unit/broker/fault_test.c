@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* Misbehaviour on request: by functions, and in words by a change of settings. */
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/time.h"
+#include "broker/broker.h"
+#include "store/disk.h"
 #include "unit/broker/raw.h"
 
 static rmq_broker *broker;
@@ -11,7 +15,8 @@ static struct raw *raw;
 
 static void open_broker(const char *enabled)
 {
-    const char *const pairs[] = {"faultInjectionEnable", enabled, "messageDelayLevel", "1h", NULL};
+    const char *const pairs[] = {"faultInjectionEnable", enabled, "messageDelayLevel", "1h",
+                                 "osPageCacheBusyTimeOutMills", "300", NULL};
     broker = start_broker(pairs);
     raw = raw_open(rmq_broker_addr(broker));
     raw_create_topic(raw, "T", 1);
@@ -123,6 +128,40 @@ START_TEST(a_clock_that_jumps_delivers_what_was_delayed)
 }
 END_TEST
 
+/* What another connection's loop would be at. */
+static void *append(void *arg)
+{
+    struct rq_store_put put;
+    const struct rq_msg msg = {.topic = rq_slice_str("T"),
+                               .born_host = {.addr = {127, 0, 0, 1}, .len = 4},
+                               .store_host = {.addr = {127, 0, 0, 1}, .len = 4},
+                               .body = rq_slice_str("x")};
+    rq_store_append(broker->store, &msg, &put);
+    return arg;
+}
+
+START_TEST(sends_are_turned_away_while_an_append_hangs)
+{
+    pthread_t thread;
+    struct rq_disk *disk = rq_store_disk(broker->store);
+    int64_t deadline = rq_mono_ms() + 20000;
+    ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SUCCESS);
+    rq_disk_hang(disk, true);
+    ck_assert_int_eq(pthread_create(&thread, NULL, append, NULL), 0);
+    while (!rq_store_is_busy(broker->store)) {
+        ck_assert_int_lt(rq_mono_ms(), deadline);
+        usleep(1000);
+    }
+    ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SYSTEM_BUSY);
+    ck_assert(rq_slice_eq_str(raw->answer.header.remark,
+                              "[REJECTREQUEST]system busy, start flow control for a while"));
+    ck_assert_int_eq(max_offset_code(), RQ_RESP_SUCCESS);
+    rq_disk_hang(disk, false);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SUCCESS);
+}
+END_TEST
+
 Suite *fault_suite(void);
 
 Suite *fault_suite(void)
@@ -137,6 +176,7 @@ Suite *fault_suite(void)
     tcase_add_test(tc, writes_are_refused_until_they_are_not);
     tcase_add_test(tc, connections_are_refused_and_the_open_ones_cut);
     tcase_add_test(tc, a_clock_that_jumps_delivers_what_was_delayed);
+    tcase_add_test(tc, sends_are_turned_away_while_an_append_hangs);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -19,6 +19,7 @@ static void begin(struct fixture *fix, int buffers, bool wake)
     fix->options.transient_store_pool_size = buffers;
     fix->options.wake_commit_when_put_message = wake;
     fix->options.commit_interval_commit_log_ms = 3600000;
+    fix->options.commit_commit_log_least_pages = 0;
     fix->options.flush_interval_commit_log_ms = 3600000;
     fix->options.flush_interval_consume_queue_ms = 3600000;
 }
@@ -135,16 +136,20 @@ END_TEST
 
 START_TEST(a_warmed_file_takes_messages_like_any_other)
 {
-    struct fixture fix;
-    fixture_begin(&fix);
-    fix.options.warm_maped_file_enable = true;
-    fixture_open(&fix);
-    for (unsigned n = 0; n < 500; n++) {
-        ck_assert_int_eq(append(&fix, n), RQ_PUT_OK);
+    for (int sync = 0; sync < 2; sync++) {
+        struct fixture fix;
+        fixture_begin(&fix);
+        fix.options.warm_maped_file_enable = true;
+        fix.options.flush_least_pages_when_warm_maped_file = 3;
+        fix.options.flush_disk_type = sync ? RQ_FLUSH_SYNC : RQ_FLUSH_ASYNC;
+        fixture_open(&fix);
+        for (unsigned n = 0; n < 500; n++) {
+            ck_assert_int_eq(append(&fix, n), RQ_PUT_OK);
+        }
+        fixture_reopen(&fix);
+        fixture_check_queue(&fix, "T", 0, 500, 0);
+        fixture_end(&fix);
     }
-    fixture_reopen(&fix);
-    fixture_check_queue(&fix, "T", 0, 500, 0);
-    fixture_end(&fix);
 }
 END_TEST
 
