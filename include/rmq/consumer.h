@@ -111,6 +111,8 @@ typedef struct rmq_consumer_options {
     bool enable_msg_trace;              /* "enableMsgTrace", false: each listener call leaves records in the trace topic */
     const char *customized_trace_topic; /* "customizedTraceTopic", default RMQ_SYS_TRACE_TOPIC */
     int32_t trace_msg_batch_num;        /* "traceMsgBatchNum", 10: records of one trace message */
+    const char *namespace_name;         /* "namespace": part of the names of topics and groups, as "ns%topic" at the brokers */
+    const char *namespace_v2;           /* "namespaceV2": goes with each request, names stay as they are */
 } rmq_consumer_options;
 
 RMQ_BEGIN_DECLS

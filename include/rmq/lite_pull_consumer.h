@@ -55,6 +55,8 @@ typedef struct rmq_lite_pull_consumer_options {
     rmq_queues_changed_fn queues_changed; /* told of each new share; may be NULL */
     void *queues_changed_user;   /* passed to it; lives until shutdown has returned */
     rmq_events *events;          /* notices, and RMQ_EVENT_BATCH when poll has something; borrowed until destroy */
+    const char *namespace_name;  /* "namespace": part of the names of topics and groups, as "ns%topic" at the brokers */
+    const char *namespace_v2;    /* "namespaceV2": goes with each request, names stay as they are */
 } rmq_lite_pull_consumer_options;
 
 RMQ_BEGIN_DECLS

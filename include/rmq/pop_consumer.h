@@ -34,6 +34,8 @@ typedef struct rmq_pop_consumer_options {
     int64_t poll_name_server_interval_ms; /* "pollNameServerInterval", 30000 */
     int32_t max_message_size;     /* "maxMessageSize", 16777216: most bytes that one body may expand to */
     const char *serialize_type;   /* "serializeType": JSON or ROCKETMQ; default JSON */
+    const char *namespace_name;   /* "namespace": part of the names of topics and groups, as "ns%topic" at the brokers */
+    const char *namespace_v2;     /* "namespaceV2": goes with each request, names stay as they are */
 } rmq_pop_consumer_options;
 
 RMQ_BEGIN_DECLS

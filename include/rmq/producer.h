@@ -78,6 +78,8 @@ typedef struct rmq_producer_options {
     int32_t batch_max_bytes;             /* "batchMaxBytes", 32768: a batch of this size leaves at once */
     bool vip_channel_enabled;            /* "vipChannelEnabled", false: sends go to the brokers' VIP port, two below the other */
     int64_t statistics_interval_ms;      /* "statisticsInterval", 0 = off: RMQ_EVENT_STATISTICS in events so often */
+    const char *namespace_name;         /* "namespace": part of the names of topics and groups, as "ns%topic" at the brokers */
+    const char *namespace_v2;           /* "namespaceV2": goes with each request, names stay as they are */
 } rmq_producer_options;
 
 /* Called once per accepted asynchronous send, on the callback thread, never with a lock of the library held. Exactly one of

@@ -50,6 +50,8 @@ typedef struct rmq_pull_consumer_options {
     const char *serialize_type;  /* "serializeType": JSON or ROCKETMQ; default JSON */
     rmq_queues_changed_fn queues_changed; /* told of the shares of registered topics; may be NULL */
     void *queues_changed_user;   /* passed to it; lives until shutdown has returned */
+    const char *namespace_name;  /* "namespace": part of the names of topics and groups, as "ns%topic" at the brokers */
+    const char *namespace_v2;    /* "namespaceV2": goes with each request, names stay as they are */
 } rmq_pull_consumer_options;
 
 RMQ_BEGIN_DECLS

@@ -65,7 +65,7 @@ rmq_status rq_admin_ask(rmq_admin *admin, const char *addr, const struct rq_admi
                         int64_t deadline_ms, struct rq_reply *reply, rmq_error **err)
 {
     struct rq_frame_spec spec =
-        rq_frame_request(RQ_SERIALIZE_JSON, ask->code, ask->table, ask->fields);
+        rq_instance_frame(admin->instance, ask->code, ask->table, ask->fields);
     return addr ? rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), ask->what,
                                 ask->not_found, deadline_ms, reply, err)
                 : rq_ask_namesrv(admin->instance, &spec, ask->what, deadline_ms, reply, err);

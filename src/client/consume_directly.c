@@ -111,6 +111,7 @@ static rmq_status decode(struct direct *direct, const struct rq_header *header, 
         if (topic && rq_topic_is_retry(rq_slice_str(direct->views->items[0].topic))) {
             direct->views->items[0].topic = topic;
         }
+        rq_view_strip(&direct->views->items[0], direct->consumer->options.namespace_name);
     }
     return st;
 }

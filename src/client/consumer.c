@@ -133,6 +133,7 @@ static rmq_status open_instance(struct rmq_consumer *consumer, rmq_error **err)
         .client_ip = options->client_ip,
         .instance_name = options->instance_name,
         .unit_name = options->unit_name,
+        .namespace_v2 = options->namespace_v2,
         .poll_name_server_interval_ms = options->poll_name_server_interval_ms,
         .keep_default_name = options->message_model == RMQ_BROADCASTING,
         .heartbeat_broker_interval_ms = options->heartbeat_broker_interval_ms,

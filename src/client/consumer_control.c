@@ -70,7 +70,11 @@ static rmq_status about_queue(struct queue_call *call, const char *topic, const 
     if (!call->consumer || !topic || !broker_name) {
         return rq_error_set(err, RMQ_ERR_INVALID, "consumer, topic or broker name is NULL");
     }
-    call->name = (struct rq_mq){.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    call->name = (struct rq_mq){
+        .topic = rq_namespace_wrap(call->consumer->options.namespace_name, topic, room),
+        .broker_name = broker_name,
+        .queue_id = queue_id};
     if (rq_instance_run(call->consumer->instance, fn, call) != RMQ_OK) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
     }
@@ -133,8 +137,8 @@ static void assignment_on_loop(void *arg)
         RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
         {
             const struct rq_mq *name = &RQ_CONTAINER_OF(item, struct rq_owned, node)->name;
-            rq_buf_addf(&call->text, "%s %s %d\n", name->topic, name->broker_name,
-                        (int)name->queue_id);
+            rq_buf_addf(&call->text, "%s %s %d\n", rq_consumer_plain(call->consumer, name->topic),
+                        name->broker_name, (int)name->queue_id);
         }
     }
 }

@@ -24,6 +24,7 @@
 #include "client/process_queue.h"
 #include "wire/heartbeat.h"
 #include "wire/names.h"
+#include "wire/namespace.h"
 #include "wire/subscription.h"
 
 #define RQ_ASK_TIMEOUT_MS   3000 /* member lists, offsets */
@@ -444,6 +445,12 @@ void rq_close_begin(struct rmq_consumer *consumer, int64_t deadline_ms); /* loop
 void rq_close_check(struct rmq_consumer *consumer);  /* loop: goes on when nothing is awaited */
 void rq_close_finish(struct rmq_consumer *consumer); /* loop: gives up what is left, for destroy */
 void rq_close_init(struct rmq_consumer *consumer);
+
+/* A topic's name as the program knows it, borrowed from topic. */
+static inline const char *rq_consumer_plain(const struct rmq_consumer *consumer, const char *topic)
+{
+    return rq_namespace_plain(consumer->options.namespace_name, topic);
+}
 
 static inline struct rq_owned *rq_owned_of(struct rq_process_queue *queue)
 {

@@ -38,7 +38,7 @@ static struct rq_trace *trace_of(const struct rmq_consumer *consumer)
 
 static rmq_status make_trace(struct rmq_consumer *consumer, rmq_error **err)
 {
-    const struct rq_trace_options options = {.group = consumer->options.consumer_group,
+    const struct rq_trace_options options = {.group = rq_consumer_plain(consumer, consumer->options.consumer_group),
                                              .topic = consumer->options.customized_trace_topic,
                                              .consumer = true,
                                              .batch_num = consumer->options.trace_msg_batch_num};

@@ -31,8 +31,11 @@ static bool is_replaced(const char *name)
     return false;
 }
 
-static void write_properties(const struct rmq_message_view *view, int32_t times, struct rq_buf *out)
+static void write_properties(const struct rmq_message_view *view, const char *name_space,
+                             int32_t times, struct rq_buf *out)
 {
+    char room[RQ_NAMESPACED_MAX];
+    const char *topic = rq_namespace_wrap(name_space, view->topic, room);
     const char *origin = rq_view_property(view, RQ_PROP_ORIGIN_MESSAGE_ID);
     const char *at = view->properties;
     const char *end = at + view->properties_len;
@@ -45,7 +48,7 @@ static void write_properties(const struct rmq_message_view *view, int32_t times,
     }
     rq_props_add_str(out, 0, RQ_PROP_ORIGIN_MESSAGE_ID,
                      rq_slice_str(origin && *origin ? origin : rmq_message_view_id(view)));
-    rq_props_add_str(out, 0, RQ_PROP_RETRY_TOPIC, rq_slice_str(view->topic));
+    rq_props_add_str(out, 0, RQ_PROP_RETRY_TOPIC, rq_slice_str(topic));
     rq_props_add_i64(out, 0, RQ_PROP_DELAY, FIRST_RETRY_LEVEL + (int64_t)times);
 }
 
@@ -56,7 +59,7 @@ void rq_dead_letter_send(struct rq_ask *ask, struct rmq_consumer *consumer, stru
     int32_t times = atomic_load_explicit(&view->reconsume_times, memory_order_relaxed);
     struct rq_buf properties;
     rq_buf_init(&properties, 0);
-    write_properties(view, times, &properties);
+    write_properties(view, consumer->options.namespace_name, times, &properties);
     struct rq_hdr_send fields = {.producer_group = rq_slice_str(consumer->options.consumer_group),
                                  .topic = rq_slice_str(consumer->retry_topic),
                                  .default_topic = rq_slice_str(DEFAULT_TOPIC),

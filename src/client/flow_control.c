@@ -33,8 +33,8 @@ static void note_begin(struct rq_owned *owned, const char *why)
     if (!owned->held) {
         owned->held = true;
         rq_consumer_note(owned->consumer, RMQ_EVENT_FLOW_CONTROL, "%s %s:%d began %s",
-                         owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id,
-                         why);
+                         rq_consumer_plain(owned->consumer, owned->name.topic),
+                         owned->name.broker_name, (int)owned->name.queue_id, why);
     }
 }
 
@@ -44,7 +44,8 @@ static void note_end(struct rq_owned *owned)
     if (owned->held && !owned->starved && now_ms - owned->held_ms >= QUIET_MS) {
         owned->held = false;
         rq_consumer_note(owned->consumer, RMQ_EVENT_FLOW_CONTROL, "%s %s:%d ended",
-                         owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id);
+                         rq_consumer_plain(owned->consumer, owned->name.topic),
+                         owned->name.broker_name, (int)owned->name.queue_id);
     }
 }
 

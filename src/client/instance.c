@@ -68,6 +68,7 @@ static void free_instance(struct rq_instance *instance)
     rq_loop_put(instance->loop);
     rq_mutex_destroy(&instance->route_lock);
     rq_free(instance->client_id);
+    rq_free(instance->namespace_v2);
     rq_free(instance);
 }
 
@@ -106,6 +107,19 @@ static void start_on_loop(void *arg)
     rq_brokers_start(instance);
 }
 
+/* Counterpart: NamespaceRpcHook. */
+static bool set_marks(struct rq_instance *instance, const char *namespace_v2)
+{
+    if (!namespace_v2 || !*namespace_v2) {
+        return true;
+    }
+    instance->namespace_v2 = rq_strdup(namespace_v2);
+    instance->marks[0] = (struct rq_ext){rq_slice_str("nsd"), rq_slice_str("true")};
+    instance->marks[1] = (struct rq_ext){rq_slice_str("ns"), rq_slice_str(instance->namespace_v2)};
+    instance->mark_count = 2;
+    return instance->namespace_v2 != NULL;
+}
+
 static rmq_status make_instance(const struct rq_instance_options *options,
                                 const struct addresses *namesrv, const char *client_id,
                                 struct rq_instance **out, rmq_error **err)
@@ -126,8 +140,9 @@ static rmq_status make_instance(const struct rq_instance_options *options,
     rq_map_init(&instance->healths);
     rq_list_init(&instance->members);
     instance->client_id = rq_strdup(client_id);
-    rmq_status st = instance->client_id ? connect_parts(instance, options, namesrv, err)
-                                        : rq_error_set(err, RMQ_ERR_NOMEM, "client %s", client_id);
+    rmq_status st = instance->client_id && set_marks(instance, options->namespace_v2)
+                        ? connect_parts(instance, options, namesrv, err)
+                        : rq_error_set(err, RMQ_ERR_NOMEM, "client %s", client_id);
     if (st == RMQ_OK && !rq_loop_run(instance->loop, start_on_loop, instance)) {
         st = rq_error_set(err, RMQ_ERR_FORKED, "client %s", client_id);
     }

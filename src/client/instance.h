@@ -22,6 +22,7 @@
 #include "net/client.h"
 #include "net/loop.h"
 #include "wire/command.h"
+#include "wire/frame.h"
 #include "wire/header.h"
 
 struct rq_instance;
@@ -37,6 +38,7 @@ struct rq_instance_options {
     int64_t poll_name_server_interval_ms;
     int64_t heartbeat_broker_interval_ms;
     const char *serialize_type; /* "JSON" or "ROCKETMQ" */
+    const char *namespace_v2; /* NULL = none */
     bool vip_channel;           /* sends go to the brokers' VIP ports, two below the others */
     size_t max_queued_bytes;    /* frames of a connection that are not written yet; 0 = 256 MiB */
 };
@@ -166,6 +168,11 @@ struct rq_peer *rq_instance_peer(struct rq_instance *instance, const char *addr)
 void rq_instance_suspect(struct rq_instance *instance, const char *topic);
 
 /* ---- requests ---- */
+
+/* A request of this instance, ready for its encoding: serialization, and the fields that all requests have. To brokers and name servers. Any
+ * thread; it points into the instance. */
+struct rq_frame_spec rq_instance_frame(const struct rq_instance *instance, int32_t code,
+                                       const struct rq_fields *table, const void *fields);
 
 /* One request with an answer. Embedded; free for the next use when done is entered. */
 struct rq_request {

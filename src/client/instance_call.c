@@ -29,6 +29,15 @@ static void post_failure(struct rq_instance *instance, struct rq_request *reques
     (void)rq_loop_post(instance->loop, &request->task);
 }
 
+struct rq_frame_spec rq_instance_frame(const struct rq_instance *instance, int32_t code,
+                                       const struct rq_fields *table, const void *fields)
+{
+    struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, table, fields);
+    spec.extra = instance->marks;
+    spec.extra_count = instance->mark_count;
+    return spec;
+}
+
 void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer,
                       struct rq_request *request, const struct rq_frame_spec *spec,
                       struct rq_slice body, int64_t timeout_ms)
@@ -55,7 +64,7 @@ void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer,
                          struct rq_request *request, int code, const struct rq_fields *table,
                          const void *fields, struct rq_slice body, int64_t timeout_ms)
 {
-    struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, table, fields);
+    struct rq_frame_spec spec = rq_instance_frame(instance, code, table, fields);
     rq_instance_send(instance, peer, request, &spec, body, timeout_ms);
 }
 
@@ -66,7 +75,7 @@ void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int 
     if (!out) {
         return;
     }
-    struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, table, fields);
+    struct rq_frame_spec spec = rq_instance_frame(instance, code, table, fields);
     spec.flag = RQ_FLAG_ONEWAY;
     if (rq_out_encode(out, &spec, body, NULL) != RMQ_OK) {
         rq_out_destroy(out);

@@ -50,6 +50,9 @@ struct rq_instance {
     struct rq_peers *peers;
     struct rq_namesrv *namesrv;
     enum rq_serialize serialize;
+    char *namespace_v2;
+    struct rq_ext marks[2]; /* fields of every request: the namespace */
+    size_t mark_count;
     bool vip; /* sends go to the brokers' VIP ports */
     int64_t poll_interval_ms;
     int64_t heartbeat_interval_ms;

@@ -98,6 +98,8 @@ static void fill_inner(const rmq_lite_pull_consumer_options *from, rmq_consumer_
     options->instance_name = from->instance_name;
     options->client_ip = from->client_ip;
     options->unit_name = from->unit_name;
+    options->namespace_name = from->namespace_name;
+    options->namespace_v2 = from->namespace_v2;
     options->allocate_strategy = from->allocate_strategy;
     options->consume_from_where = from->consume_from_where;
     options->consume_timestamp_ms = from->consume_timestamp_ms;

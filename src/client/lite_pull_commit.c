@@ -24,7 +24,7 @@ struct commit_call {
     struct rq_list node; /* loop: in consumer->commits */
     struct rq_work work;
     struct rmq_lite_pull_consumer *consumer;
-    const rmq_queue_list *queues; /* borrowed until begun; NULL = all */
+    rmq_queue_list *queues; /* with full names, until begun; NULL = all */
     int64_t timeout_ms;
     struct commit_item *items;
     size_t count;
@@ -39,6 +39,7 @@ struct commit_call {
 static void free_call(struct commit_call *call)
 {
     rmq_error_destroy(call->err);
+    rmq_queue_list_destroy(call->queues);
     rq_free(call->items);
     rq_free(call);
 }
@@ -164,6 +165,7 @@ static void begin_on_loop(void *arg)
             }
         }
     }
+    rmq_queue_list_destroy(call->queues);
     call->queues = NULL;
     if (--call->left == 0) {
         end_call(call);
@@ -181,15 +183,19 @@ static rmq_status make_call(struct rmq_lite_pull_consumer *consumer, const rmq_q
     if (st == RMQ_OK && !call) {
         st = rq_error_set(err, RMQ_ERR_NOMEM, "commit");
     }
+    if (st == RMQ_OK && queues) {
+        st = rq_queue_list_wrap(queues, consumer->options.namespace_name, &call->queues, err);
+    }
     if (st == RMQ_OK) {
         st = rq_callbacks_enter(&consumer->callbacks, !waits, err);
     }
     if (st != RMQ_OK) {
-        rq_free(call);
+        if (call) {
+            free_call(call);
+        }
         return st;
     }
     call->consumer = consumer;
-    call->queues = queues;
     call->timeout_ms = rq_timeout_ms(timeout_ms, COMMIT_TIMEOUT_MS);
     call->waits = waits;
     call->work.run = call_back;
@@ -238,7 +244,10 @@ rmq_status rmq_lite_pull_consumer_committed(rmq_lite_pull_consumer *consumer, co
                                             const char *broker_name, int32_t queue_id,
                                             int64_t timeout_ms, int64_t *out, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     rmq_status st = rq_lite_check(consumer, &name, out, err);
     return st == RMQ_OK ? rq_queue_committed(consumer->instance, consumer->options.consumer_group,
                                              &name, timeout_ms, out, err)

@@ -50,4 +50,11 @@ void rq_lite_committed(struct rq_owned *owned, rmq_status status, struct rq_in *
 
 void rq_lite_free_expressions(struct rmq_lite_pull_consumer *consumer);
 
+/* A topic's full name, in room or topic itself; consumer and topic may be NULL. */
+static inline const char *rq_lite_full(const struct rmq_lite_pull_consumer *consumer,
+                                       const char *topic, char room[RQ_NAMESPACED_MAX])
+{
+    return rq_namespace_wrap(consumer ? consumer->options.namespace_name : NULL, topic, room);
+}
+
 #endif

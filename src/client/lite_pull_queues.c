@@ -78,7 +78,9 @@ rmq_status rmq_lite_pull_consumer_set_assign_expression(rmq_lite_pull_consumer *
                                                         rmq_error **err)
 {
     struct rq_subscription *checked = NULL;
+    char room[RQ_NAMESPACED_MAX];
     rmq_status st = rq_lite_check(consumer, NULL, topic, err);
+    topic = rq_lite_full(consumer, topic, room);
     if (st == RMQ_OK) {
         st = rq_subscription_create(topic, expression, RQ_EXPRESSION_TAG, 0, &checked, err);
         rq_subscription_destroy(checked);
@@ -216,16 +218,19 @@ static void assign_on_loop(void *arg)
 rmq_status rmq_lite_pull_consumer_assign(rmq_lite_pull_consumer *consumer,
                                          const rmq_queue_list *queues, rmq_error **err)
 {
+    rmq_queue_list *full = NULL;
     rmq_status st = rq_lite_check(consumer, NULL, queues, err);
-    for (size_t i = 0; st == RMQ_OK && i < queues->count; i++) {
-        st = rq_topic_check(rq_slice_str(queues->items[i].topic), err);
+    st = st == RMQ_OK ? rq_queue_list_wrap(queues, consumer->options.namespace_name, &full, err) : st;
+    for (size_t i = 0; st == RMQ_OK && i < full->count; i++) {
+        st = rq_topic_check(rq_slice_str(full->items[i].topic), err);
     }
-    if (st != RMQ_OK) {
-        return st;
+    if (st == RMQ_OK) {
+        struct assign_call call = {.consumer = consumer, .queues = full, .err = err};
+        rq_instance_run(consumer->instance, assign_on_loop, &call);
+        st = call.st;
     }
-    struct assign_call call = {.consumer = consumer, .queues = queues, .err = err};
-    rq_instance_run(consumer->instance, assign_on_loop, &call);
-    return call.st;
+    rmq_queue_list_destroy(full);
+    return st;
 }
 
 /* ---- lists ---- */
@@ -245,8 +250,9 @@ static void list_on_loop(void *arg)
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         for (struct rq_list *item = topic->queues.next;
              call->st == RMQ_OK && item != &topic->queues; item = item->next) {
-            call->st =
-                rq_queue_list_add(call->list, &RQ_CONTAINER_OF(item, struct rq_owned, node)->name);
+            struct rq_mq name = RQ_CONTAINER_OF(item, struct rq_owned, node)->name;
+            name.topic = rq_consumer_plain(inner, name.topic);
+            call->st = rq_queue_list_add(call->list, &name);
         }
     }
 }
@@ -276,10 +282,10 @@ rmq_status rmq_lite_pull_consumer_fetch_queues(rmq_lite_pull_consumer *consumer,
                                                rmq_error **err)
 {
     rmq_status st = rq_lite_check(consumer, NULL, topic ? out : NULL, err);
-    if (st == RMQ_OK) {
-        st = rq_topic_check(rq_slice_str(topic), err);
-    }
-    return st == RMQ_OK ? rq_queue_list_fetch(consumer->instance, topic, timeout_ms, out, err) : st;
+    return st == RMQ_OK
+               ? rq_queue_list_fetch_named(consumer->instance, consumer->options.namespace_name,
+                                           topic, timeout_ms, out, err)
+               : st;
 }
 
 /* ---- pause ---- */
@@ -307,26 +313,32 @@ static void pause_on_loop(void *arg)
     }
 }
 
+static rmq_status set_paused(struct rmq_lite_pull_consumer *consumer, const rmq_queue_list *queues,
+                             bool pause, rmq_error **err)
+{
+    rmq_queue_list *full = NULL;
+    rmq_status st = rq_lite_check(consumer, NULL, consumer, err);
+    if (st == RMQ_OK && queues) {
+        st = rq_queue_list_wrap(queues, consumer->options.namespace_name, &full, err);
+    }
+    if (st == RMQ_OK) {
+        struct pause_call call = {.consumer = consumer, .queues = full, .pause = pause};
+        rq_instance_run(consumer->instance, pause_on_loop, &call);
+    }
+    rmq_queue_list_destroy(full);
+    return st;
+}
+
 rmq_status rmq_lite_pull_consumer_pause(rmq_lite_pull_consumer *consumer,
                                         const rmq_queue_list *queues, rmq_error **err)
 {
-    struct pause_call call = {.consumer = consumer, .queues = queues, .pause = true};
-    rmq_status st = rq_lite_check(consumer, NULL, consumer, err);
-    if (st == RMQ_OK) {
-        rq_instance_run(consumer->instance, pause_on_loop, &call);
-    }
-    return st;
+    return set_paused(consumer, queues, true, err);
 }
 
 rmq_status rmq_lite_pull_consumer_resume(rmq_lite_pull_consumer *consumer,
                                          const rmq_queue_list *queues, rmq_error **err)
 {
-    struct pause_call call = {.consumer = consumer, .queues = queues};
-    rmq_status st = rq_lite_check(consumer, NULL, consumer, err);
-    if (st == RMQ_OK) {
-        rq_instance_run(consumer->instance, pause_on_loop, &call);
-    }
-    return st;
+    return set_paused(consumer, queues, false, err);
 }
 
 /* ---- seek ---- */
@@ -383,7 +395,10 @@ rmq_status rmq_lite_pull_consumer_seek(rmq_lite_pull_consumer *consumer, const c
                                        const char *broker_name, int32_t queue_id, int64_t offset,
                                        int64_t timeout_ms, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     int64_t least = 0;
     int64_t most = 0;
     rmq_status st = check_seek(consumer, &name, err);
@@ -405,7 +420,10 @@ rmq_status rmq_lite_pull_consumer_seek_to_begin(rmq_lite_pull_consumer *consumer
                                                 const char *broker_name, int32_t queue_id,
                                                 int64_t timeout_ms, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     int64_t offset = 0;
     rmq_status st = check_seek(consumer, &name, err);
     if (st == RMQ_OK) {
@@ -418,7 +436,10 @@ rmq_status rmq_lite_pull_consumer_seek_to_end(rmq_lite_pull_consumer *consumer, 
                                               const char *broker_name, int32_t queue_id,
                                               int64_t timeout_ms, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     int64_t offset = 0;
     rmq_status st = check_seek(consumer, &name, err);
     if (st == RMQ_OK) {
@@ -432,7 +453,10 @@ rmq_status rmq_lite_pull_consumer_seek_to_timestamp(rmq_lite_pull_consumer *cons
                                                     int32_t queue_id, int64_t timestamp_ms,
                                                     int64_t timeout_ms, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     int64_t offset = 0;
     rmq_status st = check_seek(consumer, &name, err);
     if (st == RMQ_OK) {
@@ -448,7 +472,10 @@ rmq_status rmq_lite_pull_consumer_offset_for_timestamp(rmq_lite_pull_consumer *c
                                                        int64_t timeout_ms, int64_t *out,
                                                        rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     rmq_status st = rq_lite_check(consumer, &name, out, err);
     return st == RMQ_OK ? rq_queue_search_offset(consumer->instance, &name, timestamp_ms,
                                                  timeout_ms, out, err)

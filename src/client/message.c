@@ -370,6 +370,35 @@ struct rmq_message *rq_message_copy(const struct rmq_message *message)
     return copy;
 }
 
+rmq_status rq_message_copy_to(const struct rmq_message *message, const char *topic,
+                              struct rmq_message **out, rmq_error **err)
+{
+    struct rmq_message *copy = NULL;
+    struct rq_slice pairs = rq_message_pairs(message);
+    rmq_status st = rmq_message_create(topic, &copy, err);
+    if (st == RMQ_OK && pairs.n > 0 && !reserve_text(copy, pairs.n)) {
+        st = rq_error_set(err, RMQ_ERR_NOMEM, "message of topic %s with %zu bytes of properties",
+                          topic, pairs.n);
+    }
+    if (st != RMQ_OK) {
+        rmq_message_destroy(copy);
+        return st;
+    }
+    if (pairs.n > 0) {
+        memcpy(copy->text + copy->text_len, pairs.p, pairs.n);
+        copy->text_len += pairs.n;
+    }
+    copy->body = message->body ? rq_body_retain(message->body) : NULL;
+    copy->flag = message->flag;
+    copy->delay_level = message->delay_level;
+    copy->wait_store_ok = message->wait_store_ok;
+    copy->timed = message->timed;
+    copy->reply = message->reply;
+    copy->grouped = message->grouped;
+    *out = copy;
+    return RMQ_OK;
+}
+
 void rmq_message_destroy(rmq_message *message)
 {
     if (!message) {

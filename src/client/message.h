@@ -58,6 +58,10 @@ static inline struct rq_slice rq_message_pairs(const struct rmq_message *message
     return rq_slice(message->text + at, message->text_len - at);
 }
 
+/* The same message to another topic. Errors: RMQ_ERR_INVALID (topic), RMQ_ERR_NOMEM, RMQ_ERR_TOO_LARGE. */
+rmq_status rq_message_copy_to(const struct rmq_message *message, const char *topic,
+                              struct rmq_message **out, rmq_error **err);
+
 /* A message of its own with the same body; NULL when out of memory. */
 struct rmq_message *rq_message_copy(const struct rmq_message *message);
 
@@ -129,6 +133,9 @@ void rq_views_release(struct rq_views *views); /* NULL is accepted */
 /* Expands a compressed body, once; harmless for others. max: most bytes that it may become. Errors: RMQ_ERR_CORRUPT, RMQ_ERR_TOO_LARGE,
  * RMQ_ERR_UNSUPPORTED, RMQ_ERR_NOMEM: this message has no body then (rmq_message_view_body gives the stored bytes). */
 rmq_status rq_view_expand(struct rmq_message_view *view, size_t max, rmq_error **err);
+
+/* Takes the namespace off the topic, in the frame itself; before the view is handed out. */
+void rq_view_strip(struct rmq_message_view *view, const char *name_space);
 
 /* Frees an expanded body that nobody reads any more, unless somebody else holds a view of the batch. It may be expanded again. */
 void rq_view_shrink(struct rmq_message_view *view);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "client/message.h"
 #include "net/conn.h"
+#include "wire/namespace.h"
 #include "wire/compress.h"
 #include "wire/message.h"
 #include "wire/msgid.h"
@@ -140,6 +141,13 @@ static void fill_view(struct rmq_message_view *view, struct rq_views *views,
     /* The byte behind the topic is the first of the properties' length, which has been read. */
     writable(msg->topic.p)[msg->topic.n] = '\0';
     view->topic = msg->topic.p;
+}
+
+void rq_view_strip(struct rmq_message_view *view, const char *name_space)
+{
+    if (name_space) {
+        view->topic = rq_namespace_strip(name_space, writable(view->topic));
+    }
 }
 
 static void fill_views(struct rq_views *views, struct rq_slice body, const char *broker_name)

@@ -92,6 +92,7 @@ static const struct rq_option producer_options[] = {
             "instance name."),
     NUMBER64("statisticsInterval", PRODUCER(statistics_interval_ms), "0", 0, 86400000,
              "Interval in ms of RMQ_EVENT_STATISTICS in the producer's event queue; 0: none."),
+    NAMESPACE_ROWS(PRODUCER),
 };
 
 static const struct rq_option consumer_options[] = {
@@ -177,6 +178,7 @@ static const struct rq_option consumer_options[] = {
      "Topic of the message trace; without it RMQ_SYS_TRACE_TOPIC."},
     NUMBER32("traceMsgBatchNum", CONSUMER(trace_msg_batch_num), "10", 1, 20,
              "Records of one trace message."),
+    NAMESPACE_ROWS(CONSUMER),
 };
 
 const struct rq_table rq_producer_table = {
@@ -285,6 +287,25 @@ rmq_status rq_option_check_serialize(const char *object, const char *text, rmq_e
                         "%s option serializeType: \"%s\" is not JSON or ROCKETMQ", object, text);
 }
 
+rmq_status rq_option_namespace(const char **name_space, const char **group, const char *namesrv,
+                               struct rq_named_room *room, rmq_error **err)
+{
+    const char *addr = namesrv && *namesrv ? namesrv : getenv("NAMESRV_ADDR");
+    struct rq_slice found = rq_slice_str(*name_space);
+    found = found.n == 0 && addr ? rq_namespace_of_endpoint(addr) : found;
+    if (found.n == 0) {
+        return RMQ_OK;
+    }
+    rmq_status st = rq_namespace_check(found, err);
+    if (st == RMQ_OK) {
+        memmove(room->name_space, found.p, found.n);
+        room->name_space[found.n] = '\0';
+        *name_space = room->name_space;
+        *group = rq_namespace_wrap(*name_space, *group, room->group);
+    }
+    return st;
+}
+
 static rmq_status check_group(const char *object, const char *group, rmq_error **err)
 {
     if (!group || !*group) {
@@ -353,7 +374,10 @@ rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_produc
         return rq_error_set(err, RMQ_ERR_INVALID,
                             "producer options were not made by rmq_producer_options_init");
     }
-    rmq_status st = check_producer(&all, err);
+    struct rq_named_room room;
+    rmq_status st = rq_option_namespace(&all.namespace_name, &all.producer_group, all.namesrv_addr,
+                                        &room, err);
+    st = st == RMQ_OK ? check_producer(&all, err) : st;
     return st == RMQ_OK ? rq_option_keep(&rq_producer_table, to, &all, err) : st;
 }
 
@@ -365,7 +389,10 @@ rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consum
         return rq_error_set(err, RMQ_ERR_INVALID,
                             "consumer options were not made by rmq_consumer_options_init");
     }
-    rmq_status st = rq_table_check(&rq_consumer_table, &all, err);
+    struct rq_named_room room;
+    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
+                                        &room, err);
+    st = st == RMQ_OK ? rq_table_check(&rq_consumer_table, &all, err) : st;
     if (st == RMQ_OK) {
         st = check_group("consumer", all.consumer_group, err);
     }

@@ -72,6 +72,7 @@ static const struct rq_option pull_options[] = {
              100, 86400000, "Interval in ms at which remembered offsets are stored."),
     INTERVAL_ROWS(PULL),
     LAST_ROWS(PULL),
+    NAMESPACE_ROWS(PULL),
 };
 
 static const struct rq_option lite_options[] = {
@@ -102,6 +103,7 @@ static const struct rq_option lite_options[] = {
     NUMBER64("brokerSuspendMaxTimeMillis", LITE(broker_suspend_max_time_ms), "20000", 0, 86400000,
              "ms for which a broker parks a pull that finds nothing."),
     LAST_ROWS(LITE),
+    NAMESPACE_ROWS(LITE),
 };
 
 static const struct rq_option pop_options[] = {
@@ -124,6 +126,7 @@ static const struct rq_option pop_options[] = {
     NUMBER64("pollNameServerInterval", POP(poll_name_server_interval_ms), "30000", 100, 86400000,
              POLL_HELP),
     LAST_ROWS(POP),
+    NAMESPACE_ROWS(POP),
 };
 
 const struct rq_table rq_pop_consumer_table = {
@@ -190,7 +193,10 @@ rmq_status rq_pull_consumer_options_load(const rmq_pull_consumer_options *from,
     if (!rq_option_take(table, from, &all)) {
         return not_initialised(table, err);
     }
-    rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
+    struct rq_named_room room;
+    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
+                                        &room, err);
+    st = st == RMQ_OK ? check(table, &all, all.consumer_group, all.serialize_type, err) : st;
     return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }
 
@@ -202,7 +208,10 @@ rmq_status rq_pop_consumer_options_load(const rmq_pop_consumer_options *from,
     if (!rq_option_take(table, from, &all)) {
         return not_initialised(table, err);
     }
-    rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
+    struct rq_named_room room;
+    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
+                                        &room, err);
+    st = st == RMQ_OK ? check(table, &all, all.consumer_group, all.serialize_type, err) : st;
     return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }
 
@@ -214,6 +223,9 @@ rmq_status rq_lite_pull_consumer_options_load(const rmq_lite_pull_consumer_optio
     if (!rq_option_take(table, from, &all)) {
         return not_initialised(table, err);
     }
-    rmq_status st = check(table, &all, all.consumer_group, all.serialize_type, err);
+    struct rq_named_room room;
+    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
+                                        &room, err);
+    st = st == RMQ_OK ? check(table, &all, all.consumer_group, all.serialize_type, err) : st;
     return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }

@@ -156,6 +156,7 @@ static void keep_wanted(struct rmq_pop_consumer *consumer, const struct rq_subsc
         struct rmq_pop_item item = result->items[i];
         if (rq_subscription_match_tag(sub, rq_slice_str(item.view->tag))) {
             expand(consumer, item.view);
+            rq_view_strip(item.view, consumer->options.namespace_name);
             result->items[count++] = item;
         } else {
             (void)rq_pop_consumer_ack_one(consumer, sub->topic,
@@ -340,6 +341,8 @@ rmq_status rmq_pop_consumer_pop(rmq_pop_consumer *consumer, const char *topic,
         return rq_error_set(err, RMQ_ERR_INVALID, "pop of %d messages (1 … 32), waiting %lld ms",
                             (int)max_nums, (long long)poll_ms);
     }
+    char room[RQ_NAMESPACED_MAX];
+    topic = rq_pop_consumer_full(consumer, topic, room);
     rmq_status st = rq_pop_consumer_enter(consumer, topic, out, err);
     if (st != RMQ_OK) {
         return st;
@@ -380,6 +383,7 @@ rmq_status rmq_pop_consumer_create(const rmq_pop_consumer_options *options, rmq_
         .client_ip = own->client_ip,
         .instance_name = own->instance_name,
         .unit_name = own->unit_name,
+        .namespace_v2 = own->namespace_v2,
         .poll_name_server_interval_ms = own->poll_name_server_interval_ms,
         .heartbeat_broker_interval_ms = own->poll_name_server_interval_ms,
         .serialize_type = own->serialize_type};

@@ -83,6 +83,8 @@ rmq_status rq_pop_consumer_ack_one(struct rmq_pop_consumer *consumer, const char
 rmq_status rmq_pop_consumer_ack(rmq_pop_consumer *consumer, const char *topic, const char *handle,
                                 int64_t timeout_ms, rmq_error **err)
 {
+    char room[RQ_NAMESPACED_MAX];
+    topic = rq_pop_consumer_full(consumer, topic, room);
     rmq_status st = rq_pop_consumer_enter(consumer, topic, handle, err);
     if (st == RMQ_OK) {
         st = rq_pop_consumer_ack_one(consumer, topic, handle, timeout_ms, err);
@@ -215,6 +217,8 @@ rmq_status rmq_pop_consumer_ack_batch(rmq_pop_consumer *consumer, const char *to
             return rq_error_set(err, RMQ_ERR_INVALID, "handle %zu is NULL", i);
         }
     }
+    char room[RQ_NAMESPACED_MAX];
+    topic = rq_pop_consumer_full(consumer, topic, room);
     st = rq_pop_consumer_enter(consumer, topic, handles, err);
     if (st != RMQ_OK) {
         return st;
@@ -280,6 +284,8 @@ rmq_status rmq_pop_consumer_change_invisible_time(rmq_pop_consumer *consumer, co
         return rq_error_set(err, RMQ_ERR_INVALID, "new_handle is NULL, or a time of %lld ms",
                             (long long)invisible_ms);
     }
+    char room[RQ_NAMESPACED_MAX];
+    topic = rq_pop_consumer_full(consumer, topic, room);
     rmq_status st = rq_pop_consumer_enter(consumer, topic, handle, err);
     if (st == RMQ_OK) {
         st = change(consumer, topic, handle, invisible_ms, timeout_ms, new_handle, err);

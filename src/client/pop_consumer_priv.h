@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "client/callbacks.h"
 #include "client/instance.h"
+#include "wire/namespace.h"
 
 struct rmq_pop_consumer {
     /* immutable after create */
@@ -30,5 +31,12 @@ rmq_status rq_pop_consumer_enter(struct rmq_pop_consumer *consumer, const char *
 /* Blocking. */
 rmq_status rq_pop_consumer_ack_one(struct rmq_pop_consumer *consumer, const char *topic,
                                    const char *handle, int64_t timeout_ms, rmq_error **err);
+
+/* A topic's full name, in room or topic itself; consumer and topic may be NULL. */
+static inline const char *rq_pop_consumer_full(const struct rmq_pop_consumer *consumer,
+                                               const char *topic, char room[RQ_NAMESPACED_MAX])
+{
+    return rq_namespace_wrap(consumer ? consumer->options.namespace_name : NULL, topic, room);
+}
 
 #endif

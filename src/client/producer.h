@@ -63,6 +63,17 @@ rmq_status rq_producer_begin_hooks(struct rmq_producer *producer,
                                    rmq_send_mode mode, struct rmq_send_context **out,
                                    rmq_error **err);
 
+/* What a send carries, under full names: the program's messages, or with a namespace copies of them that unname frees. */
+struct rq_named {
+    const rmq_message *const *messages;
+    rmq_message **copies; /* NULL: none were needed */
+    size_t count;
+};
+rmq_status rq_producer_name(const struct rmq_producer *producer,
+                            const rmq_message *const *messages, size_t count, struct rq_named *out,
+                            rmq_error **err);
+void rq_producer_unname(struct rq_named *named);
+
 /* A thread enters before it uses the instance and leaves after it. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED, RMQ_ERR_CLOSED. */
 rmq_status rq_producer_enter(struct rmq_producer *producer, rmq_error **err);
 void rq_producer_leave(struct rmq_producer *producer);

@@ -129,6 +129,19 @@ static rmq_status start_hooked(struct rmq_producer *producer, struct cargo *carg
     return st;
 }
 
+static rmq_status start_named(struct rmq_producer *producer, struct cargo *cargo,
+                              struct rq_send_order *order, rmq_error **err)
+{
+    struct rq_named named;
+    rmq_status st = rq_producer_name(producer, cargo->messages, cargo->count, &named, err);
+    if (st == RMQ_OK) {
+        cargo->messages = named.messages;
+        st = start_hooked(producer, cargo, order, err);
+    }
+    rq_producer_unname(&named);
+    return st;
+}
+
 static rmq_status send_async(struct rmq_producer *producer, struct cargo *cargo,
                              struct rq_send_order *order, rmq_error **err)
 {
@@ -147,7 +160,7 @@ static rmq_status send_async(struct rmq_producer *producer, struct cargo *cargo,
         order->deadline_ms =
             rq_producer_deadline_ms(producer, cargo->started_ms, cargo->target.timeout_ms);
         order->source = producer;
-        st = start_hooked(producer, cargo, order, err);
+        st = start_named(producer, cargo, order, err);
     }
     rq_producer_leave(producer);
     return st;
@@ -289,10 +302,16 @@ rmq_status rmq_producer_send_oneway_with(rmq_producer *producer, const rmq_messa
     }
     cargo.started_ms = rq_mono_ms();
     int64_t deadline = rq_producer_deadline_ms(producer, cargo.started_ms, cargo.target.timeout_ms);
+    struct rq_named named = {0};
     st = rq_send_check(producer, message, err);
     if (st == RMQ_OK) {
+        st = rq_producer_name(producer, &message, 1, &named, err);
+    }
+    if (st == RMQ_OK) {
+        cargo.messages = named.messages;
         st = oneway_hooked(producer, &cargo, deadline, err);
     }
+    rq_producer_unname(&named);
     rq_producer_leave(producer);
     return st;
 }

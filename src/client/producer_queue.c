@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "client/message.h"
 #include "client/route_wait.h"
+#include "wire/namespace.h"
 #include "wire/properties.h"
 
 #define ROUTE_SLICE_MS                                                                             \
@@ -250,6 +251,8 @@ rmq_status rmq_producer_publish_queues(rmq_producer *producer, const char *topic
         return st;
     }
     struct rq_route *route = NULL;
+    char room[RQ_NAMESPACED_MAX];
+    topic = rq_namespace_wrap(producer->options.namespace_name, topic, room);
     int64_t deadline = rq_producer_deadline_ms(producer, rq_mono_ms(), timeout_ms);
     st = rq_producer_route(producer, topic, strlen(topic), deadline, &route, err);
     rq_producer_leave(producer);

@@ -172,9 +172,15 @@ static rmq_status send_blocking(struct rmq_producer *producer, struct request *r
     if (st == RMQ_OK) {
         st = check_request(producer, request, &bytes, err);
     }
+    struct rq_named named = {0};
     if (st == RMQ_OK) {
+        st = rq_producer_name(producer, request->messages, request->count, &named, err);
+    }
+    if (st == RMQ_OK) {
+        request->messages = named.messages;
         st = send_hooked(producer, request, bytes, result, err);
     }
+    rq_producer_unname(&named);
     rq_producer_leave(producer);
     return st;
 }

@@ -12,7 +12,13 @@
 #include "base/time.h"
 #include "client/send.h"
 #include "client/trace.h"
+#include "wire/namespace.h"
 #include "wire/properties.h"
+
+static const char *plain(const struct rmq_producer *producer, const char *name)
+{
+    return rq_namespace_plain(producer->options.namespace_name, name);
+}
 
 static enum rq_trace_kind kind_of(struct rq_slice properties)
 {
@@ -57,7 +63,7 @@ void rq_producer_trace_sent(struct rmq_producer *producer, const struct rq_send_
     const char *addr = rq_route_addr_of(op->queue.broker, RQ_MASTER_ID);
     struct rq_trace_pub record = {.time_ms = op->born_ms,
                                   .region = fields->msg_region,
-                                  .topic = rq_slice(op->text.data, op->topic_len),
+                                  .topic = rq_slice_str(plain(producer, op->text.data)),
                                   .tags = rq_props_get(properties, RQ_PROP_TAGS),
                                   .keys = rq_props_get(properties, RQ_PROP_KEYS),
                                   .store_host = rq_slice_str(addr ? addr : ""),
@@ -74,6 +80,7 @@ void rq_producer_trace_ended(struct rmq_producer *producer, struct rq_trace_end 
     struct rq_trace *trace = atomic_load_explicit(&producer->trace, memory_order_acquire);
     if (rq_trace_on(trace)) {
         record->time_ms = rq_wall_ms();
+        record->topic = rq_slice_str(plain(producer, record->topic.p));
         record->kind = RQ_TRACE_COMMIT;
         record->state = rq_slice_str(state == RMQ_TRANSACTION_COMMIT     ? "COMMIT_MESSAGE"
                                      : state == RMQ_TRANSACTION_ROLLBACK ? "ROLLBACK_MESSAGE"
@@ -84,7 +91,7 @@ void rq_producer_trace_ended(struct rmq_producer *producer, struct rq_trace_end 
 
 static rmq_status make_trace(struct rmq_producer *producer, rmq_error **err)
 {
-    const struct rq_trace_options options = {.group = producer->options.producer_group,
+    const struct rq_trace_options options = {.group = plain(producer, producer->options.producer_group),
                                              .topic = producer->options.customized_trace_topic,
                                              .batch_num = producer->options.trace_msg_batch_num};
     struct rq_trace *trace = NULL;

@@ -108,14 +108,16 @@ static bool wanted(const struct rmq_message_view *view, void *user)
     return rq_subscription_match_tag(sub, rq_slice_str(view->tag));
 }
 
-/* Messages of the retry topic are shown under the topic that they came from. */
-static void restore_topics(struct rq_pulled *pulled)
+/* Messages of the retry topic are shown under the topic that they came from, and all without their namespace. */
+static void restore_topics(struct rq_pulled *pulled, bool is_retry, const char *name_space)
 {
-    for (uint32_t i = 0; i < pulled->count; i++) {
-        const char *topic = rq_view_property(pulled->views[i], RQ_PROP_RETRY_TOPIC);
+    for (uint32_t i = 0; (is_retry || name_space) && i < pulled->count; i++) {
+        const char *topic =
+            is_retry ? rq_view_property(pulled->views[i], RQ_PROP_RETRY_TOPIC) : NULL;
         if (topic && *topic) {
             pulled->views[i]->topic = topic;
         }
+        rq_view_strip(pulled->views[i], name_space);
     }
 }
 
@@ -129,9 +131,7 @@ static void start_guard(struct rmq_consumer *consumer)
 static void hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
 {
     struct rmq_consumer *consumer = owned->consumer;
-    if (owned->is_retry) {
-        restore_topics(pulled);
-    }
+    restore_topics(pulled, owned->is_retry, consumer->options.namespace_name);
     pulled->queue = &owned->process;
     rq_owned_retain(owned);
     atomic_fetch_add(&consumer->cached, (int64_t)pulled->memory);
@@ -277,7 +277,8 @@ static void move_offset(struct rq_owned *owned, int64_t offset)
 {
     struct rq_subscribed *topic = owned->topic;
     rq_consumer_note(owned->consumer, RMQ_EVENT_OFFSET_ILLEGAL, "%s %s:%d %lld -> %lld",
-                     owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id,
+                     rq_consumer_plain(owned->consumer, owned->name.topic),
+                     owned->name.broker_name, (int)owned->name.queue_id,
                      (long long)owned->next_offset, (long long)offset);
     struct rq_owned *fresh = rq_owned_create(topic, &owned->name);
     if (!fresh) {

@@ -86,6 +86,8 @@ static rmq_status create_inner(struct rmq_pull_consumer *consumer, rmq_error **e
     options.instance_name = from->instance_name;
     options.client_ip = from->client_ip;
     options.unit_name = from->unit_name;
+    options.namespace_name = from->namespace_name;
+    options.namespace_v2 = from->namespace_v2;
     options.allocate_strategy = from->allocate_strategy;
     options.poll_name_server_interval_ms = from->poll_name_server_interval_ms;
     options.heartbeat_broker_interval_ms = from->heartbeat_broker_interval_ms;
@@ -173,10 +175,10 @@ rmq_status rmq_pull_consumer_fetch_queues(rmq_pull_consumer *consumer, const cha
                                           int64_t timeout_ms, rmq_queue_list **out, rmq_error **err)
 {
     rmq_status st = rq_pull_consumer_check(consumer, NULL, topic ? out : NULL, err);
-    if (st == RMQ_OK) {
-        st = rq_topic_check(rq_slice_str(topic), err);
-    }
-    return st == RMQ_OK ? rq_queue_list_fetch(consumer->instance, topic, timeout_ms, out, err) : st;
+    return st == RMQ_OK
+               ? rq_queue_list_fetch_named(consumer->instance, consumer->options.namespace_name,
+                                           topic, timeout_ms, out, err)
+               : st;
 }
 
 struct share_call {
@@ -200,7 +202,9 @@ rmq_status rmq_pull_consumer_queues_in_balance(rmq_pull_consumer *consumer, cons
     if (st != RMQ_OK) {
         return st;
     }
-    struct share_call call = {.consumer = consumer, .topic = topic};
+    char room[RQ_NAMESPACED_MAX];
+    struct share_call call = {.consumer = consumer,
+                              .topic = rq_pull_consumer_full(consumer, topic, room)};
     rq_instance_run(consumer->instance, share_on_loop, &call);
     if (call.st != RMQ_OK) {
         return rq_error_set(err, call.st, "topic %s: %s", topic, rmq_status_text(call.st));

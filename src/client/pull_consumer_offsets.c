@@ -181,7 +181,10 @@ rmq_status rmq_pull_consumer_update_offset(rmq_pull_consumer *consumer, const ch
                                            const char *broker_name, int32_t queue_id,
                                            int64_t offset, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     rmq_status st = rq_pull_consumer_check(consumer, &name, consumer, err);
     if (st != RMQ_OK || offset < 0) {
         return st != RMQ_OK ? st
@@ -206,7 +209,10 @@ rmq_status rmq_pull_consumer_fetch_offset(rmq_pull_consumer *consumer, const cha
                                           bool from_store, int64_t timeout_ms, int64_t *out,
                                           rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
     if (st != RMQ_OK) {
         return st;
@@ -229,7 +235,10 @@ rmq_status rmq_pull_consumer_min_offset(rmq_pull_consumer *consumer, const char 
                                         const char *broker_name, int32_t queue_id,
                                         int64_t timeout_ms, int64_t *out, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
     return st == RMQ_OK ? rq_queue_min_offset(consumer->instance, &name, timeout_ms, out, err) : st;
 }
@@ -238,7 +247,10 @@ rmq_status rmq_pull_consumer_max_offset(rmq_pull_consumer *consumer, const char 
                                         const char *broker_name, int32_t queue_id,
                                         int64_t timeout_ms, int64_t *out, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
     return st == RMQ_OK ? rq_queue_max_offset(consumer->instance, &name, timeout_ms, out, err) : st;
 }
@@ -248,7 +260,10 @@ rmq_status rmq_pull_consumer_search_offset(rmq_pull_consumer *consumer, const ch
                                            int64_t timestamp_ms, int64_t timeout_ms, int64_t *out,
                                            rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
     return st == RMQ_OK ? rq_queue_search_offset(consumer->instance, &name, timestamp_ms,
                                                  timeout_ms, out, err)

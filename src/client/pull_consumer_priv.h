@@ -75,4 +75,11 @@ void rq_pull_consumer_free_queues(struct rmq_pull_consumer *consumer); /* none i
 rmq_status rq_pull_consumer_check(struct rmq_pull_consumer *consumer, const struct rq_mq *name,
                                   const void *out, rmq_error **err);
 
+/* A topic's full name, in room or topic itself; consumer and topic may be NULL. */
+static inline const char *rq_pull_consumer_full(const struct rmq_pull_consumer *consumer,
+                                                const char *topic, char room[RQ_NAMESPACED_MAX])
+{
+    return rq_namespace_wrap(consumer ? consumer->options.namespace_name : NULL, topic, room);
+}
+
 #endif

@@ -84,6 +84,7 @@ static void pick_wanted(const struct pull_op *op, rmq_pull_result *result)
     for (size_t i = 0; result->views && i < result->views->count; i++) {
         struct rmq_message_view *view = &result->views->items[i];
         if (rq_subscription_match_tag(op->sub, rq_slice_str(view->tag))) {
+            rq_view_strip(view, op->consumer->options.namespace_name);
             result->items[result->count++] = view;
         }
     }
@@ -329,7 +330,10 @@ rmq_status rmq_pull_consumer_pull(rmq_pull_consumer *consumer, const char *topic
                                   const char *expression, int64_t offset, int32_t max_nums,
                                   int64_t timeout_ms, rmq_pull_result **out, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     return pull(consumer, &name, expression, offset, max_nums, false, timeout_ms, out, err);
 }
 
@@ -339,7 +343,10 @@ rmq_status rmq_pull_consumer_pull_block_if_not_found(rmq_pull_consumer *consumer
                                                      int32_t max_nums, rmq_pull_result **out,
                                                      rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     return pull(consumer, &name, expression, offset, max_nums, true, 0, out, err);
 }
 
@@ -349,7 +356,10 @@ rmq_status rmq_pull_consumer_pull_async(rmq_pull_consumer *consumer, const char 
                                         bool block_if_not_found, int64_t timeout_ms, rmq_pull_fn fn,
                                         void *user, rmq_error **err)
 {
-    const struct rq_mq name = {.topic = topic, .broker_name = broker_name, .queue_id = queue_id};
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
+                               .broker_name = broker_name,
+                               .queue_id = queue_id};
     struct pull_op *op = NULL;
     rmq_status st = rq_pull_consumer_check(consumer, &name, fn ? &name : NULL, err);
     if (st == RMQ_OK) {

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/route_wait.h"
+#include "wire/namespace.h"
 
 #define FIRST_CAP        8
 #define FETCH_TIMEOUT_MS 5000
@@ -75,6 +76,25 @@ rmq_status rmq_queue_list_add(rmq_queue_list *list, const char *topic, const cha
     return st == RMQ_OK ? st : rq_error_set(err, st, "queue list of %zu", list->count);
 }
 
+rmq_status rq_queue_list_wrap(const struct rmq_queue_list *list, const char *name_space,
+                              struct rmq_queue_list **out, rmq_error **err)
+{
+    struct rmq_queue_list *full = NULL;
+    char room[RQ_NAMESPACED_MAX];
+    rmq_status st = rmq_queue_list_create(&full, err);
+    for (size_t i = 0; st == RMQ_OK && i < list->count; i++) {
+        struct rq_mq name = list->items[i];
+        name.topic = rq_namespace_wrap(name_space, name.topic, room);
+        st = rq_queue_list_add(full, &name);
+    }
+    if (st != RMQ_OK) {
+        rmq_queue_list_destroy(full);
+        return rq_error_set(err, st, "list of %zu queues", list->count);
+    }
+    *out = full;
+    return RMQ_OK;
+}
+
 bool rq_queue_list_has(const struct rmq_queue_list *list, const struct rq_mq *name)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -107,13 +127,23 @@ rmq_status rq_queue_list_of_route(const struct rq_route *route, const char *topi
 rmq_status rq_queue_list_fetch(struct rq_instance *instance, const char *topic, int64_t timeout_ms,
                                struct rmq_queue_list **out, rmq_error **err)
 {
+    return rq_queue_list_fetch_named(instance, NULL, topic, timeout_ms, out, err);
+}
+
+rmq_status rq_queue_list_fetch_named(struct rq_instance *instance, const char *name_space,
+                                     const char *topic, int64_t timeout_ms,
+                                     struct rmq_queue_list **out, rmq_error **err)
+{
     struct rq_route *route = NULL;
+    char room[RQ_NAMESPACED_MAX];
+    const char *full = rq_namespace_wrap(name_space, topic, room);
     int64_t deadline = rq_mono_ms() + rq_timeout_ms(timeout_ms, FETCH_TIMEOUT_MS);
-    rmq_status st = rq_route_wait(instance, topic, 0, deadline, &route, err);
+    rmq_status st = rq_topic_check(rq_slice_str(full), err);
+    st = st == RMQ_OK ? rq_route_wait(instance, full, 0, deadline, &route, err) : st;
     if (st != RMQ_OK) {
         return st;
     }
-    st = rq_queue_list_of_route(route, topic, out);
+    st = rq_queue_list_of_route(route, rq_namespace_plain(name_space, topic), out);
     rq_route_release(route);
     return st == RMQ_OK ? st : rq_error_set(err, st, "queues of topic %s", topic);
 }

@@ -22,6 +22,10 @@ rmq_status rq_mq_copy(struct rq_mq *to, const struct rq_mq *from);
 void rq_mq_clear(struct rq_mq *name);
 
 rmq_status rq_queue_list_add(struct rmq_queue_list *list, const struct rq_mq *name);
+
+/* A copy with full names, for the caller to destroy. Errors: RMQ_ERR_NOMEM. */
+rmq_status rq_queue_list_wrap(const struct rmq_queue_list *list, const char *name_space,
+                              struct rmq_queue_list **out, rmq_error **err);
 bool rq_queue_list_has(const struct rmq_queue_list *list, const struct rq_mq *name);
 
 /* The readable queues of a route, in a new list. Errors: RMQ_ERR_NOMEM. */
@@ -33,5 +37,10 @@ rmq_status rq_queue_list_of_route(const struct rq_route *route, const char *topi
 struct rq_instance;
 rmq_status rq_queue_list_fetch(struct rq_instance *instance, const char *topic, int64_t timeout_ms,
                                struct rmq_queue_list **out, rmq_error **err);
+
+/* The same of a topic as the program names it; so does the list. */
+rmq_status rq_queue_list_fetch_named(struct rq_instance *instance, const char *name_space,
+                                     const char *topic, int64_t timeout_ms,
+                                     struct rmq_queue_list **out, rmq_error **err);
 
 #endif

@@ -95,7 +95,8 @@ static void lose(struct rq_owned *owned)
 {
     atomic_store(&owned->open_until_ms, 0);
     owned->locked = false;
-    rq_consumer_note(owned->consumer, RMQ_EVENT_LOCK_LOST, "%s %s:%d", owned->name.topic,
+    rq_consumer_note(owned->consumer, RMQ_EVENT_LOCK_LOST, "%s %s:%d",
+                     rq_consumer_plain(owned->consumer, owned->name.topic),
                      owned->name.broker_name, (int)owned->name.queue_id);
 }
 

@@ -24,7 +24,9 @@ rmq_status rq_queue_list_of_share(struct rq_subscribed *topic, struct rmq_queue_
     rmq_status st = rmq_queue_list_create(&list, NULL);
     for (struct rq_list *node = topic->queues.next; st == RMQ_OK && node != &topic->queues;
          node = node->next) {
-        st = rq_queue_list_add(list, &RQ_CONTAINER_OF(node, struct rq_owned, node)->name);
+        struct rq_mq name = RQ_CONTAINER_OF(node, struct rq_owned, node)->name;
+        name.topic = rq_consumer_plain(topic->consumer, name.topic);
+        st = rq_queue_list_add(list, &name);
     }
     if (st != RMQ_OK) {
         rmq_queue_list_destroy(list);
@@ -55,10 +57,11 @@ static void tell(struct rq_work *work)
 
 static rmq_status fill(struct notice *notice, struct rq_subscribed *topic)
 {
-    notice->topic = rq_strdup(topic->topic);
+    const char *plain = rq_consumer_plain(topic->consumer, topic->topic);
+    notice->topic = rq_strdup(plain);
     rmq_status st = notice->topic ? RMQ_OK : RMQ_ERR_NOMEM;
     if (st == RMQ_OK) {
-        st = topic->route ? rq_queue_list_of_route(topic->route, topic->topic, &notice->all)
+        st = topic->route ? rq_queue_list_of_route(topic->route, plain, &notice->all)
                           : rmq_queue_list_create(&notice->all, NULL);
     }
     return st == RMQ_OK ? rq_queue_list_of_share(topic, &notice->mine) : st;

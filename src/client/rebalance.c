@@ -290,7 +290,7 @@ static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_nam
     struct share share;
     struct rq_buf text;
     rq_buf_init(&text, 0);
-    rq_buf_add_str(&text, topic->topic);
+    rq_buf_add_str(&text, rq_consumer_plain(topic->consumer, topic->topic));
     rmq_status st = share_init(&share, topic, ids->count);
     if (st == RMQ_OK) {
         share_fill(&share, topic, ids);

@@ -10,7 +10,7 @@
 #include "client/ask.h"
 #include "client/producer.h"
 #include "client/producer_queue.h"
-#include "wire/names.h"
+#include "wire/namespace.h"
 #include "wire/recall.h"
 
 static rmq_status ask(struct rmq_producer *producer, const char *topic, const char *handle,
@@ -20,8 +20,8 @@ static rmq_status ask(struct rmq_producer *producer, const char *topic, const ch
                                    .topic = rq_slice_str(topic),
                                    .recall_handle = rq_slice_str(handle),
                                    .bname = broker_name};
-    struct rq_frame_spec spec = rq_frame_request(rq_instance_serialize(producer->instance),
-                                                 RQ_REQ_RECALL_MESSAGE, &rq_tab_recall, &fields);
+    struct rq_frame_spec spec =
+        rq_instance_frame(producer->instance, RQ_REQ_RECALL_MESSAGE, &rq_tab_recall, &fields);
     struct rq_reply reply;
     rmq_status st = rq_ask_broker(producer->instance, addr, &spec, rq_slice(NULL, 0), "recall", 0,
                                   deadline_ms, &reply, err);
@@ -58,6 +58,8 @@ rmq_status rmq_producer_recall(rmq_producer *producer, const char *topic, const 
         return st;
     }
     rq_buf_init(&text, 0);
+    char room[RQ_NAMESPACED_MAX];
+    topic = rq_namespace_wrap(producer->options.namespace_name, topic, room);
     if (rq_loop_in(rq_instance_loop(producer->instance))) {
         st = rq_error_set(err, RMQ_ERR_STATE, "a recall on the I/O thread");
     } else if (!topic || rq_topic_check(rq_slice_str(topic), err) != RMQ_OK) {

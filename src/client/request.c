@@ -25,6 +25,7 @@
 #include "client/reply.h"
 #include "client/unique_id.h"
 #include "client/waiter.h"
+#include "wire/namespace.h"
 #include "wire/properties.h"
 
 #define GREET_MS      500 /* at most so long a first request waits for brokers to know this client */
@@ -250,12 +251,14 @@ static void look_greeted(void *arg)
 static void greet_brokers(struct rmq_producer *producer, const rmq_message *message, int64_t deadline_ms)
 {
     struct greet greet = {.instance = producer->instance};
-    struct rq_route *route =
-        rq_instance_route(producer->instance, rq_slice(message->text, message->topic_len));
+    char room[RQ_NAMESPACED_MAX];
+    const char *topic =
+        rq_namespace_wrap(producer->options.namespace_name, rmq_message_topic(message), room);
+    struct rq_route *route = rq_instance_route(producer->instance, rq_slice_str(topic));
     bool known = route != NULL;
     rq_route_release(route);
     if (known || rq_executor_in() ||
-        rq_producer_route(producer, message->text, message->topic_len, deadline_ms, &route, NULL) != RMQ_OK) {
+        rq_producer_route(producer, topic, strlen(topic), deadline_ms, &route, NULL) != RMQ_OK) {
         return; /* the send says what is wrong */
     }
     rq_route_release(route);

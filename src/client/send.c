@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "client/fault.h"
 #include "client/producer.h"
+#include "wire/namespace.h"
 #include "wire/frame.h"
 
 #define BODY_COPY_MAX 8192 /* larger bodies with an owner count are referenced by the frame */
@@ -84,11 +85,11 @@ static rmq_status make_frame(const struct rq_send_op *op, int32_t flag, struct r
     }
     struct rq_hdr_send fields;
     fill_header(op, &fields);
-    struct rq_frame_spec spec = rq_frame_request(rq_instance_serialize(op->producer->instance),
-                                                 op->batch   ? RQ_REQ_SEND_BATCH_MESSAGE
-                                                 : op->reply ? RQ_REQ_SEND_REPLY_MESSAGE_V2
-                                                             : RQ_REQ_SEND_MESSAGE_V2,
-                                                 &rq_tab_send_v2, &fields);
+    struct rq_frame_spec spec = rq_instance_frame(op->producer->instance,
+                                                  op->batch   ? RQ_REQ_SEND_BATCH_MESSAGE
+                                                  : op->reply ? RQ_REQ_SEND_REPLY_MESSAGE_V2
+                                                              : RQ_REQ_SEND_MESSAGE_V2,
+                                                  &rq_tab_send_v2, &fields);
     spec.flag = flag;
     rmq_status st = rq_frame_encode(&out->head, &spec, body->size, NULL);
     if (st == RMQ_OK) {
@@ -132,7 +133,8 @@ static rmq_status take_result(struct rq_send_op *op, const struct rq_header *hea
                                           .queue_offset = fields.queue_offset,
                                           .msg_id = op->batch ? op->ids : op->unique_id,
                                           .offset_msg_id = ok ? op->text.data + id_at : "",
-                                          .topic = op->text.data,
+                                          .topic = rq_namespace_plain(
+                                              op->producer->options.namespace_name, op->text.data),
                                           .broker_name = ok ? op->text.data + broker_at : "",
                                           .recall_handle = ok ? op->text.data + handle_at : ""};
     op->has_result = true;

@@ -125,12 +125,14 @@ static void carry_out(struct rq_task *task)
     struct rq_back *back = RQ_CONTAINER_OF(task, struct rq_back, task);
     struct rmq_consumer *consumer = consumer_of(back->pulled);
     const struct rmq_message_view *view = back->pulled->views[back->index];
+    char room[RQ_NAMESPACED_MAX];
+    const char *topic = rq_namespace_wrap(consumer->options.namespace_name, view->topic, room);
     rq_list_add_tail(&consumer->backs, &back->node);
     struct rq_hdr_send_back fields = {.offset = view->commit_log_offset,
                                       .group = rq_slice_str(consumer->options.consumer_group),
                                       .delay_level = back->delay_level,
                                       .origin_msg_id = rq_slice_str(rmq_message_view_id(view)),
-                                      .origin_topic = rq_slice_str(view->topic)};
+                                      .origin_topic = rq_slice_str(topic)};
     RQ_SET(send_back, &fields, unit_mode, false);
     RQ_SET(send_back, &fields, max_reconsume_times, most_reconsumes(consumer));
     struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(view->broker_name),

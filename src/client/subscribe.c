@@ -97,6 +97,8 @@ static rmq_status change_subscription(struct subscribe_call *call)
     if (!call->consumer || !call->topic) {
         return rq_error_set(call->err, RMQ_ERR_INVALID, "consumer or topic is NULL");
     }
+    char room[RQ_NAMESPACED_MAX];
+    call->topic = rq_namespace_wrap(call->consumer->options.namespace_name, call->topic, room);
     rmq_status st = rq_topic_check(rq_slice_str(call->topic), call->err);
     if (st != RMQ_OK) {
         return st;

@@ -288,8 +288,8 @@ static void ask(struct rq_topic *topic, const char *name, rq_namesrv_done *done)
 {
     struct rq_hdr_topic fields = {.topic = rq_slice_str(name)};
     RQ_SET(topic, &fields, accept_standard_json_only, true);
-    struct rq_frame_spec spec = rq_frame_request(
-        topic->instance->serialize, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &fields);
+    struct rq_frame_spec spec = rq_instance_frame(topic->instance, RQ_REQ_GET_ROUTEINFO_BY_TOPIC,
+                                                  &rq_tab_topic, &fields);
     topic->asking = true;
     topic->asked_ms = rq_mono_ms();
     rmq_status st = rq_namesrv_ask(topic->instance->namesrv, &spec, RQ_API_TIMEOUT_MS, done, topic);

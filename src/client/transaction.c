@@ -18,6 +18,7 @@
 #include "client/trace_encode.h"
 #include "wire/message.h"
 #include "wire/msgid.h"
+#include "wire/namespace.h"
 #include "wire/properties.h"
 
 struct rmq_transaction {
@@ -49,7 +50,9 @@ static void free_transaction(struct rmq_transaction *transaction)
 
 static bool copy_texts(struct rmq_transaction *transaction, const rmq_message *message)
 {
-    transaction->topic = rq_strdup(rmq_message_topic(message));
+    char room[RQ_NAMESPACED_MAX];
+    transaction->topic = rq_strdup(rq_namespace_wrap(transaction->producer->options.namespace_name,
+                                                     rmq_message_topic(message), room));
     transaction->tags = rq_strdup(rmq_message_property(message, RQ_PROP_TAGS));
     transaction->keys = rq_strdup(rmq_message_property(message, RQ_PROP_KEYS));
     return transaction->topic && transaction->tags && transaction->keys;
@@ -60,7 +63,11 @@ static rmq_status make_transaction(struct rmq_producer *producer, const rmq_mess
 {
     struct rq_host host;
     struct rmq_transaction *transaction = rq_calloc(1, sizeof *transaction);
-    rmq_status st = transaction && copy_texts(transaction, message) ? RMQ_OK : RMQ_ERR_NOMEM;
+    rmq_status st = RMQ_ERR_NOMEM;
+    if (transaction) {
+        transaction->producer = producer;
+        st = copy_texts(transaction, message) ? RMQ_OK : RMQ_ERR_NOMEM;
+    }
     if (st == RMQ_OK) {
         st = rq_msgid_parse_offset(rq_slice_str(result->offset_msg_id), &host,
                                    &transaction->commit_log_offset, NULL);
@@ -76,7 +83,6 @@ static rmq_status make_transaction(struct rmq_producer *producer, const rmq_mess
         }
         return st;
     }
-    transaction->producer = producer;
     transaction->result = result;
     *out = transaction;
     return RMQ_OK;
@@ -136,9 +142,8 @@ static rmq_status send_end(const struct rmq_transaction *transaction, rmq_transa
         .topic = rq_slice_str(transaction->topic),
         .bname = rq_slice_str(result->broker_name)};
     RQ_SET(end_transaction, &fields, from_transaction_check, false);
-    struct rq_frame_spec spec =
-        rq_frame_request(rq_instance_serialize(producer->instance), RQ_REQ_END_TRANSACTION,
-                         &rq_tab_end_transaction, &fields);
+    struct rq_frame_spec spec = rq_instance_frame(producer->instance, RQ_REQ_END_TRANSACTION,
+                                                  &rq_tab_end_transaction, &fields);
     struct rq_reply reply;
     char what[128];
     (void)snprintf(what, sizeof what, "%s of transaction %.60s",

@@ -109,9 +109,8 @@ static rmq_status send_answer(struct rmq_producer *producer, const struct check 
         .topic = check->header.topic,
         .bname = check->header.bname};
     RQ_SET(end_transaction, &fields, from_transaction_check, true);
-    struct rq_frame_spec spec =
-        rq_frame_request(rq_instance_serialize(producer->instance), RQ_REQ_END_TRANSACTION,
-                         &rq_tab_end_transaction, &fields);
+    struct rq_frame_spec spec = rq_instance_frame(producer->instance, RQ_REQ_END_TRANSACTION,
+                                                  &rq_tab_end_transaction, &fields);
     spec.flag = RQ_FLAG_ONEWAY;
     struct rq_out *out = rq_out_create(0);
     rmq_status st = out ? rq_out_encode(out, &spec, rq_slice(NULL, 0), NULL) : RMQ_ERR_NOMEM;
@@ -237,7 +236,7 @@ rmq_status rmq_producer_answer_check(rmq_producer *producer, rmq_event *event,
 
 /* ---- arrival, on the loop ---- */
 
-static struct check *make_check(struct rq_peer *peer, struct rq_in *in)
+static struct check *make_check(struct rq_peer *peer, struct rq_in *in, const char *name_space)
 {
     struct check *check = rq_calloc(1, sizeof *check);
     struct rq_frame_ref *frame = check ? rq_in_keep(in) : NULL;
@@ -253,6 +252,7 @@ static struct check *make_check(struct rq_peer *peer, struct rq_in *in)
         rq_free(check);
         return NULL;
     }
+    rq_view_strip(&check->views->items[0], name_space);
     rq_list_init(&check->node);
     atomic_init(&check->answered, false);
     check->peer = rq_peer_retain(peer);
@@ -305,7 +305,7 @@ void rq_checks_ask(struct rq_checks *checks, struct rq_peer *peer, struct rq_in 
         }
         return;
     }
-    struct check *check = make_check(peer, in);
+    struct check *check = make_check(peer, in, producer->options.namespace_name);
     if (!check) {
         return;
     }

@@ -63,6 +63,8 @@ struct tl_proxy {
     bool refuse;
     bool blackhole;
     bool stop;
+    tl_proxy_watcher watcher;
+    void *watcher_user;
 };
 
 static void die(const char *what)
@@ -219,7 +221,12 @@ static void on_frame(struct tl_proxy *proxy, struct pair *pair, int from, char *
         }
     }
     bool acts = known && match(proxy, response, code, &rule);
+    tl_proxy_watcher watcher = known && !response && from == 0 ? proxy->watcher : NULL;
+    void *user = proxy->watcher_user;
     pthread_mutex_unlock(&proxy->lock);
+    if (watcher) {
+        watcher(frame, n, user);
+    }
     if (acts) {
         act(pair, from, frame, n, &header, &rule);
     } else {
@@ -539,6 +546,14 @@ uint64_t tl_proxy_connections(struct tl_proxy *proxy)
     uint64_t n = proxy->accepted;
     pthread_mutex_unlock(&proxy->lock);
     return n;
+}
+
+void tl_proxy_watch(struct tl_proxy *proxy, tl_proxy_watcher watcher, void *user)
+{
+    pthread_mutex_lock(&proxy->lock);
+    proxy->watcher = watcher;
+    proxy->watcher_user = user;
+    pthread_mutex_unlock(&proxy->lock);
 }
 
 void tl_proxy_stop(struct tl_proxy *proxy)

@@ -50,6 +50,11 @@ void tl_proxy_refuse(struct tl_proxy *proxy, bool on);    /* new connections are
 void tl_proxy_blackhole(struct tl_proxy *proxy, bool on); /* connections stay, nothing moves any more */
 uint64_t tl_proxy_seen(struct tl_proxy *proxy, int code); /* requests of a code so far; -1 = all */
 uint64_t tl_proxy_connections(struct tl_proxy *proxy);    /* accepted so far */
+
+/* Shows every request, as it comes and before rules act on it; on the proxy's thread. Before the first connection. */
+typedef void (*tl_proxy_watcher)(const char *frame, size_t n, void *user);
+void tl_proxy_watch(struct tl_proxy *proxy, tl_proxy_watcher watcher, void *user);
+
 void tl_proxy_stop(struct tl_proxy *proxy);
 
 #endif
