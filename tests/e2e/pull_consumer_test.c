@@ -25,6 +25,31 @@ static rmq_pull_consumer *open_consumer(const struct tl_cluster *cluster,
     return consumer;
 }
 
+struct place {
+    rmq_pull_consumer *consumer;
+    const struct tl_cluster *cluster;
+    const char *broker;
+    int queue_id;
+    int64_t max_offset;
+};
+
+static bool is_readable(void *arg)
+{
+    const struct place *place = arg;
+    int64_t max = 0;
+    return rmq_pull_consumer_max_offset(place->consumer, place->cluster->topic, place->broker,
+                                        place->queue_id, 0, &max, NULL) == RMQ_OK &&
+           max >= place->max_offset;
+}
+
+/* A broker may acknowledge a message a moment before it can be pulled. */
+static void wait_readable(rmq_pull_consumer *consumer, const struct tl_cluster *cluster,
+                          const char *broker, int queue_id, int64_t max_offset)
+{
+    struct place place = {consumer, cluster, broker, queue_id, max_offset};
+    TL_CHECK(tl_wait(is_readable, &place, 20000));
+}
+
 static void send_one(const struct tl_cluster *cluster, rmq_producer *producer, const char *tag,
                      const char *broker, int queue_id)
 {
@@ -63,6 +88,7 @@ static void every_status_tells_next_smallest_and_largest_offset(void)
     for (int i = 0; i < 10; i++) {
         send_one(&cluster, producer, i % 2 ? "odd" : "even", broker, 1);
     }
+    wait_readable(consumer, &cluster, broker, 1, 10);
 
     TL_OK(rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, "*", 2, 4, 0, &result, &err));
     TL_EQUAL(rmq_pull_result_status(result), RMQ_PULL_FOUND);
@@ -123,6 +149,7 @@ static void tags_of_equal_hash_are_told_apart(void)
     send_one(&cluster, producer, "Aa", broker, 0);
     send_one(&cluster, producer, "BB", broker, 0);
     send_one(&cluster, producer, "标签甲", broker, 0);
+    wait_readable(consumer, &cluster, broker, 0, 3);
     TL_OK(rmq_pull_consumer_pull(consumer, cluster.topic, broker, 0, "Aa || 标签甲", 0, 32, 0,
                                  &result, &err));
     TL_EQUAL(rmq_pull_result_count(result), 2);
@@ -174,12 +201,12 @@ static void a_blocking_pull_ends_with_the_first_message(void)
     TL_OK(rmq_pull_consumer_pull_async(consumer, cluster.topic, broker, 0, "*", 0, 32, true, 0,
                                        on_pull, &seen, &err));
     send_one(&cluster, producer, "t", broker, 0);
-    TL_CHECK(tl_wait(called, &seen, 10000));
+    TL_CHECK(tl_wait(called, &seen, 30000));
     if (atomic_load(&seen.found) == 0) { /* was answered before the topic had anything */
         atomic_store(&seen.calls, 0);
         TL_OK(rmq_pull_consumer_pull_async(consumer, cluster.topic, broker, 0, "*", 0, 32, true, 0,
                                            on_pull, &seen, &err));
-        TL_CHECK(tl_wait(called, &seen, 10000));
+        TL_CHECK(tl_wait(called, &seen, 30000));
     }
     TL_EQUAL(atomic_load(&seen.found), 1);
 
@@ -229,6 +256,7 @@ static void offsets_are_remembered_stored_and_found_again(void)
     TL_OK(rmq_pull_consumer_start(consumer, &err));
     broker_of(consumer, &cluster, broker, sizeof broker);
     tl_send(&cluster, producer, "m", 0, 20);
+    wait_readable(consumer, &cluster, broker, 0, 20);
     TL_EQUAL(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset,
                                             NULL),
              RMQ_ERR_NOT_FOUND);

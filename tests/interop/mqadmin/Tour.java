@@ -28,7 +28,7 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
  * @offid (its offset id) are replaced; "#" begins a comment.
  */
 public final class Tour {
-    private static final long LIMIT_S = 20;
+    private static final long LIMIT_S = 90;
 
     private Tour() {
     }
