@@ -138,6 +138,16 @@ int64_t rq_broker_now_ms(const struct rmq_broker *broker);
 void rq_broker_count_put(const struct rq_request *request, struct rq_slice topic, int32_t queue_id,
                          const struct rq_store_put *put, uint64_t nums);
 
+/* The same for one message that another thread than a loop's has stored. Any thread. */
+void rq_broker_count_own_put(struct rmq_broker *broker, struct rq_slice topic, int32_t queue_id,
+                             const struct rq_store_put *put);
+
+/* Pops: so many messages acknowledged, and checkpoints made, by a group. Any thread. */
+void rq_broker_count_acks(struct rmq_broker *broker, struct rq_slice topic, struct rq_slice group,
+                          uint64_t count);
+void rq_broker_count_checkpoint(struct rmq_broker *broker, struct rq_slice topic,
+                                struct rq_slice group);
+
 /* Topics, groups have changed: write them soon, on the background loop. Any thread. */
 void rq_broker_persist_soon(struct rmq_broker *broker);
 

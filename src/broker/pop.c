@@ -217,6 +217,9 @@ static bool add_checkpoint(struct rq_pop_look *look, const struct rq_pop_place *
         RQ_LOG(WARN, "a pop could not be noted, nothing is given out", "topic=%.*s group=%.*s why=%s",
                RQ_TEXT(place->topic), RQ_TEXT(place->group), rmq_status_name(st));
     }
+    if (st == RMQ_OK) {
+        rq_broker_count_checkpoint(broker, place->topic, place->group);
+    }
     return st == RMQ_OK;
 }
 
@@ -242,6 +245,8 @@ static void take_found(struct rq_pop_look *look, const struct rq_pop_place *plac
     if (!noted) {
         return;
     }
+    rq_stats_got(&broker->stats, rq_slice_str(broker->settings.broker.broker_cluster_name),
+                 place->topic, place->group, count, result->bytes);
     rq_pop_add_start(&look->starts, mark, place->queue_id, start_offset);
     rq_pop_add_offsets(&look->offsets, mark, place->queue_id, offsets, count);
     look->count += count;

@@ -84,9 +84,20 @@ static void ack_in_order(struct rmq_broker *broker, const struct rq_pop_place *p
         }
     }
     rq_mutex_unlock(lock);
+    rq_broker_count_acks(broker, place->topic, place->group, 1);
     if (free_now) {
         rq_pop_hold_wake(&broker->pop_hold, place->topic, place->group, place->queue_id);
     }
+}
+
+static rmq_status acknowledge(struct rmq_broker *broker, int32_t revive_qid,
+                              const struct rq_pop_ack *ack)
+{
+    rmq_status st = rq_pops_ack(&broker->pops, revive_qid, ack);
+    if (st == RMQ_OK) {
+        rq_broker_count_acks(broker, ack->topic, ack->group, ack->count ? ack->count : 1);
+    }
+    return st;
 }
 
 /* ---- 200051 ---- */
@@ -114,7 +125,7 @@ void rq_process_ack(const struct rq_request *request)
                                    .start_offset = handle.start_offset,
                                    .pop_time_ms = handle.pop_time_ms,
                                    .offset = header.offset};
-    rmq_status st = rq_pops_ack(&broker->pops, handle.revive_qid, &ack);
+    rmq_status st = acknowledge(broker, handle.revive_qid, &ack);
     rq_broker_dispatch_soon(request);
     rq_request_answer(request, st == RMQ_OK ? RQ_RESP_SUCCESS : RQ_RESP_SYSTEM_ERROR,
                       st == RMQ_OK ? NULL : "the acknowledgement could not be stored");
@@ -170,7 +181,7 @@ static rmq_status ack_piece(const struct rq_request *request, const cJSON *json,
                                    .pop_time_ms = piece.pop_time_ms,
                                    .count = count,
                                    .offsets = offsets};
-    return count > 0 ? rq_pops_ack(&broker->pops, piece.revive_qid, &ack) : RMQ_OK;
+    return count > 0 ? acknowledge(broker, piece.revive_qid, &ack) : RMQ_OK;
 }
 
 void rq_process_batch_ack(const struct rq_request *request)
@@ -250,7 +261,11 @@ static rmq_status take_over(struct rmq_broker *broker, const struct rq_hdr_ack *
                                    .pop_time_ms = handle->pop_time_ms,
                                    .offset = header->offset};
     rmq_status st = rq_pops_add(&broker->pops, handle->revive_qid, &fresh);
-    return st == RMQ_OK ? rq_pops_ack(&broker->pops, handle->revive_qid, &ack) : st;
+    if (st == RMQ_OK) {
+        rq_broker_count_checkpoint(broker, header->topic, header->consumer_group);
+        st = acknowledge(broker, handle->revive_qid, &ack);
+    }
+    return st;
 }
 
 void rq_process_change_invisible(const struct rq_request *request)

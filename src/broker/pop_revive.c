@@ -86,6 +86,9 @@ static bool store_again(struct rmq_broker *broker, struct rq_slice topic, struct
     bool stored = rq_buf_status(&props) == RMQ_OK &&
                   (rq_store_append(broker->store, msg, &put) == RQ_PUT_OK ||
                    put.status == RQ_PUT_FLUSH_DISK_TIMEOUT);
+    if (stored) {
+        rq_broker_count_own_put(broker, msg->topic, msg->queue_id, &put);
+    }
     rq_buf_free(&props);
     return stored;
 }

@@ -115,6 +115,8 @@ static rmq_status deliver(struct rmq_broker *broker, const struct rq_store_entry
         RQ_LOG(WARN, "a delayed message could not be delivered yet", "level=%d status=%s reason=%s",
                level, rq_put_status_name(put.status), put.reason);
         st = RMQ_ERR_BUSY;
+    } else {
+        rq_broker_count_own_put(broker, msg.topic, msg.queue_id, &put);
     }
     rq_store_ref_release(&ref);
     return st;

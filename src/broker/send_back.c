@@ -115,6 +115,15 @@ static rmq_status make_properties(struct back *back, struct rq_slice old, struct
     return rq_buf_status(&back->props);
 }
 
+/* A message that came back before counts for the topic that it had at first. */
+static void count(const struct back *back, struct rq_slice old_topic, const struct rq_store_put *put)
+{
+    struct rq_slice first = rq_props_get(back->msg.properties, RQ_PROP_RETRY_TOPIC);
+    rq_broker_count_put(back->request, back->msg.topic, back->msg.queue_id, put, 1);
+    rq_stats_add_group(&back->request->broker->stats, RQ_STATS_SNDBCK_PUT_NUMS,
+                       first.n ? first : old_topic, back->header.group, 1);
+}
+
 static void store(struct back *back)
 {
     struct rq_store_put put;
@@ -136,6 +145,7 @@ static void store(struct back *back)
         back->msg.body.p = "";
     }
     if (rq_broker_put(back->request->broker, &back->msg, back->delay_level, &put) == RQ_PUT_OK) {
+        count(back, old_topic, &put);
         rq_broker_dispatch_soon(back->request);
         rq_request_answer(back->request, RQ_RESP_SUCCESS, NULL);
     } else {

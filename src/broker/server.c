@@ -107,6 +107,29 @@ void rq_broker_count_put(const struct rq_request *request, struct rq_slice topic
                  topic, queue_id, nums, (uint64_t)(put->next_commit_log_offset - put->commit_log_offset));
 }
 
+void rq_broker_count_own_put(struct rmq_broker *broker, struct rq_slice topic, int32_t queue_id,
+                             const struct rq_store_put *put)
+{
+    struct rq_stats_gathered one = {0};
+    rq_stats_put(&broker->stats, &one, cluster_of(broker), topic, queue_id, 1,
+                 (uint64_t)(put->next_commit_log_offset - put->commit_log_offset));
+    rq_stats_flush(&broker->stats, &one, cluster_of(broker));
+}
+
+void rq_broker_count_acks(struct rmq_broker *broker, struct rq_slice topic, struct rq_slice group,
+                          uint64_t count)
+{
+    rq_stats_add_group(&broker->stats, RQ_STATS_GROUP_ACK_NUMS, topic, group, count);
+    rq_stats_add(&broker->stats, RQ_STATS_BROKER_ACK_NUMS, cluster_of(broker), count, 1);
+}
+
+void rq_broker_count_checkpoint(struct rmq_broker *broker, struct rq_slice topic,
+                                struct rq_slice group)
+{
+    rq_stats_add_group(&broker->stats, RQ_STATS_GROUP_CK_NUMS, topic, group, 1);
+    rq_stats_add(&broker->stats, RQ_STATS_BROKER_CK_NUMS, cluster_of(broker), 1, 1);
+}
+
 static void dispatch(struct rq_task *task)
 {
     struct rq_broker_loop *loop = RQ_CONTAINER_OF(task, struct rq_broker_loop, dispatch);

@@ -25,7 +25,8 @@ static const char *const names[RQ_STATS_NAMES] = {
     [RQ_STATS_GROUP_GET_NUMS] = "GROUP_GET_NUMS",   [RQ_STATS_GROUP_GET_SIZE] = "GROUP_GET_SIZE",
     [RQ_STATS_SNDBCK_PUT_NUMS] = "SNDBCK_PUT_NUMS", [RQ_STATS_GROUP_ACK_NUMS] = "GROUP_ACK_NUMS",
     [RQ_STATS_GROUP_CK_NUMS] = "GROUP_CK_NUMS",     [RQ_STATS_BROKER_PUT_NUMS] = "BROKER_PUT_NUMS",
-    [RQ_STATS_BROKER_GET_NUMS] = "BROKER_GET_NUMS",
+    [RQ_STATS_BROKER_GET_NUMS] = "BROKER_GET_NUMS", [RQ_STATS_BROKER_ACK_NUMS] = "BROKER_ACK_NUMS",
+    [RQ_STATS_BROKER_CK_NUMS] = "BROKER_CK_NUMS",
 };
 
 const int64_t rq_put_bucket_us[RQ_PUT_BUCKETS - 1] = {10,    50,     100,     500,     1000,    10000,  50000,
@@ -114,6 +115,13 @@ static struct rq_slice group_key(char out[KEY_ROOM], struct rq_slice topic, stru
 {
     int n = snprintf(out, KEY_ROOM, "%.*s@%.*s", (int)topic.n, topic.p, (int)group.n, group.p);
     return rq_slice(out, n < KEY_ROOM ? (size_t)n : KEY_ROOM - 1);
+}
+
+void rq_stats_add_group(struct rq_stats *stats, enum rq_stats_name name, struct rq_slice topic,
+                        struct rq_slice group, uint64_t value)
+{
+    char text[KEY_ROOM];
+    rq_stats_add(stats, name, group_key(text, topic, group), value, 1);
 }
 
 void rq_stats_flush(struct rq_stats *stats, struct rq_stats_gathered *gathered, struct rq_slice cluster)

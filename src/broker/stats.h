@@ -27,6 +27,8 @@ enum rq_stats_name {
     RQ_STATS_GROUP_CK_NUMS,   /* topic@group */
     RQ_STATS_BROKER_PUT_NUMS, /* cluster */
     RQ_STATS_BROKER_GET_NUMS, /* cluster */
+    RQ_STATS_BROKER_ACK_NUMS, /* cluster */
+    RQ_STATS_BROKER_CK_NUMS,  /* cluster */
     RQ_STATS_NAMES
 };
 
@@ -90,6 +92,10 @@ void rq_stats_free(struct rq_stats *stats);
 /* Adds to one item, making it when it is new. Any thread. */
 void rq_stats_add(struct rq_stats *stats, enum rq_stats_name name, struct rq_slice key, uint64_t value,
                   uint64_t times);
+
+/* So many events of a group on a topic, under a name whose key is topic@group. Any thread. */
+void rq_stats_add_group(struct rq_stats *stats, enum rq_stats_name name, struct rq_slice topic,
+                        struct rq_slice group, uint64_t value);
 
 /* Messages stored by the loop, and their hand-over. cluster is the key of the broker's own item. */
 void rq_stats_put(struct rq_stats *stats, struct rq_stats_gathered *gathered, struct rq_slice cluster,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "broker/broker.h"
 #include "unit/broker/raw.h"
 #include "wire/pop.h"
 
@@ -160,6 +161,34 @@ START_TEST(a_pop_tells_where_its_messages_are_and_nobody_else_gets_them)
     ck_assert_int_eq(msgs[0].queue_offset, 2);
     answer = pop((struct wish){.queue_id = -1});
     ck_assert_int_eq(answer->header.code, RQ_RESP_POLLING_TIMEOUT);
+}
+END_TEST
+
+static bool counted(const char *name, const char *key, const char *sum)
+{
+    struct rq_hdr_stats header = {.stats_name = rq_slice_str(name), .stats_key = rq_slice_str(key)};
+    return raw_has(raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header,
+                            rq_slice(NULL, 0)),
+                   sum);
+}
+
+START_TEST(pops_and_acknowledgements_are_counted_by_topic_and_group)
+{
+    struct rq_msg msgs[32];
+    produce(0, "a", "one");
+    produce(0, "a", "two");
+    struct raw_answer *answer = pop((struct wish){.queue_id = -1});
+    ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
+    struct handle first = handle_of(answer, &msgs[0]);
+    struct handle second = handle_of(answer, &msgs[1]);
+    ck_assert_int_eq(ack(&first), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &second, 60000)->header.code,
+                     RQ_RESP_SUCCESS);
+    rq_stats_sample(&broker->stats, rq_wall_ms());
+    ck_assert(counted("GROUP_GET_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":2.0000,\"sum\":2,"));
+    ck_assert(counted("GROUP_CK_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,"));
+    ck_assert(counted("GROUP_ACK_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,"));
+    ck_assert(counted("BROKER_ACK_NUMS", "DefaultCluster", "\"sum\":2,"));
 }
 END_TEST
 
@@ -534,6 +563,7 @@ Suite *pop_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, open_all, close_all);
     tcase_add_test(tc, a_pop_tells_where_its_messages_are_and_nobody_else_gets_them);
+    tcase_add_test(tc, pops_and_acknowledgements_are_counted_by_topic_and_group);
     tcase_add_test(tc, what_is_not_acknowledged_comes_back_from_the_retry_topic);
     tcase_add_test(tc, a_changed_time_makes_a_new_handle_and_voids_the_old_one);
     tcase_add_test(tc, a_batch_acknowledges_messages_of_several_queues);
