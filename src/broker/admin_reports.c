@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Reports by request (303, 308, 315, 317, 321, 345, 353, 907, 908, 1007). Loop thread. Counterpart: AdminBrokerProcessor. */
+/* Reports by request (303, 308, 315, 317, 321, 345, 353). Loop thread. Counterpart: AdminBrokerProcessor. */
 #include "base/mem.h"
 #include "base/time.h"
 #include "broker/admin_write.h"
@@ -379,33 +379,4 @@ void rq_process_group_forbidden(const struct rq_request *request)
     rq_json_add_string(&body, header.topic);
     rq_buf_add_char(&body, '}');
     answer_object(request, &body);
-}
-
-/* ---- 907 ---- */
-
-/* A master to which no slave is connected. */
-void rq_process_ha_status(const struct rq_request *request)
-{
-    struct rq_store_info info;
-    struct rq_buf body;
-    rq_store_info(request->broker->store, &info);
-    rq_buf_init(&body, 0);
-    rq_buf_addf(&body,
-                "{\"haClientRuntimeInfo\":{\"lastReadTimestamp\":0,\"lastWriteTimestamp\":0,"
-                "\"masterFlushOffset\":0,\"maxOffset\":0,\"transferredByteInSecond\":0},"
-                "\"haConnectionInfo\":[],\"inSyncSlaveNums\":0,\"master\":true,"
-                "\"masterCommitLogMaxOffset\":%lld}",
-                (long long)info.max_commit_log_offset);
-    answer_object(request, &body);
-}
-
-/* Only a slave keeps what its master has flushed. */
-void rq_process_reset_flush_offset(const struct rq_request *request)
-{
-    rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
-}
-
-void rq_process_epochs(const struct rq_request *request)
-{
-    rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, "this request only for controllerMode ");
 }

@@ -153,10 +153,47 @@ void rq_process_consume_stats(const struct rq_request *request)
 
 /* ---- upkeep: 306, 316, 329 ---- */
 
+struct unused {
+    struct rmq_broker *broker;
+    struct rq_buf topics; /* each with a NUL */
+};
+
+static bool note_unused(struct rq_slice topic, int32_t queue_id, void *user)
+{
+    struct unused *unused = user;
+    struct rq_topic_info info;
+    (void)queue_id;
+    if (!rq_topic_is_system(topic) && !rq_topics_get(&unused->broker->topics, topic, &info)) {
+        rq_buf_add_slice(&unused->topics, topic);
+        rq_buf_add_char(&unused->topics, '\0');
+    }
+    return true;
+}
+
+/* Queues of topics that are in no table any more, as a store may have that another broker wrote. */
+static void clean_unused(struct rmq_broker *broker)
+{
+    struct unused unused = {.broker = broker};
+    rq_buf_init(&unused.topics, 0);
+    rq_store_each_queue(broker->store, note_unused, &unused);
+    for (size_t at = 0; rq_buf_status(&unused.topics) == RMQ_OK && at < unused.topics.len;) {
+        struct rq_slice topic = rq_slice_str(unused.topics.data + at);
+        RQ_LOG(INFO, "queues of an unused topic are removed", "topic=%.*s", RQ_TEXT(topic));
+        rq_store_delete_topic(broker->store, topic);
+        at += topic.n + 1;
+    }
+    rq_buf_free(&unused.topics);
+}
+
+/* Expired entries of queues (306) go with each round of retention. */
 void rq_process_clean(const struct rq_request *request)
 {
     if (request->in->header->code == RQ_REQ_DELETE_EXPIRED_COMMITLOG) {
         (void)rq_store_clean(request->broker->store, true);
+    } else if (request->in->header->code == RQ_REQ_CLEAN_UNUSED_TOPIC) {
+        clean_unused(request->broker);
+    } else {
+        (void)rq_store_clean(request->broker->store, false);
     }
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
 }

@@ -86,6 +86,7 @@ struct rmq_broker {
     char *more_properties; /* what is added to each stored message */
     struct rq_slice more;
     int64_t boot_ms; /* wall clock */
+    int64_t first_commit_log_offset; /* end of the log when the store was opened */
     rq_request_hook hook;
     void *hook_user;
 
@@ -236,9 +237,19 @@ void rq_process_broker_consume_stats(const struct rq_request *request);
 void rq_process_query_consume_queue(const struct rq_request *request);
 void rq_process_subscription_of(const struct rq_request *request);
 void rq_process_group_forbidden(const struct rq_request *request);
+void rq_process_min_broker_id(const struct rq_request *request);
+void rq_process_ha_info(const struct rq_request *request);
 void rq_process_ha_status(const struct rq_request *request);
-void rq_process_reset_flush_offset(const struct rq_request *request);
+void rq_process_nothing_to_change(const struct rq_request *request); /* 908, 1008 */
 void rq_process_epochs(const struct rq_request *request);
+void rq_process_resume_check(const struct rq_request *request);
+void rq_process_timer_checkpoint(const struct rq_request *request);
+void rq_process_timer_metrics(const struct rq_request *request);
+void rq_process_read_ahead(const struct rq_request *request);
+void rq_process_users_and_rights(const struct rq_request *request); /* 3001 … 3010 */
+void rq_process_rocksdb_progress(const struct rq_request *request);
+void rq_process_rocksdb_export(const struct rq_request *request);
+void rq_process_pop_rollback(const struct rq_request *request);
 void rq_process_put_cold_data(const struct rq_request *request);
 void rq_process_remove_cold_data(const struct rq_request *request);
 void rq_process_get_cold_data(const struct rq_request *request);

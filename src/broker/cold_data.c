@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Thresholds for cold data by request (2001, 2002, 2003). Loop thread. */
+/* Thresholds for cold data by request (2001, 2002, 2003), and how old data is read (2004). Loop thread. */
 #include "broker/cold_data.h"
+
+#include <sys/mman.h>
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -107,4 +109,24 @@ void rq_process_get_cold_data(const struct rq_request *request)
     rq_buf_addf(&body, "},\"globalAcc\":0,\"globalColdReadThreshold\":%d,\"runtimeTable\":{}}",
                 GLOBAL_THRESHOLD);
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
+}
+
+/* Only the two modes that the Java broker takes, by their numbers in Linux. */
+void rq_process_read_ahead(const struct rq_request *request)
+{
+    struct rq_hdr_read_ahead header;
+    int32_t mode = 0;
+    if (!rq_request_decode(request, &rq_tab_read_ahead, &header)) {
+        return;
+    }
+    if (!rq_slice_to_i32(header.mode, &mode)) {
+        rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, "set commitlog readahead mode param error");
+    } else if (mode != MADV_NORMAL && mode != MADV_RANDOM) {
+        rq_request_answer(request, RQ_RESP_INVALID_PARAMETER,
+                          "set commitlog readahead mode param value error");
+    } else {
+        rq_store_set_read_ahead(request->broker->store, mode == MADV_NORMAL);
+        rq_answer_text(request->conn, &request->to, RQ_RESP_SUCCESS,
+                       "set commitlog readahead mode success, mode: %d", mode);
+    }
 }

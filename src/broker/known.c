@@ -78,7 +78,6 @@ static const struct rq_option rows[] = {
     KNOWN("dLegerGroup"),
     KNOWN("dLegerPeers"),
     KNOWN("dLegerSelfId"),
-    KNOWN("dataReadAheadEnable"),
     KNOWN("debugLockEnable"),
     KNOWN("defaultMessageRequestMode"),
     KNOWN("defaultPopShareQueueNum"),

@@ -228,12 +228,13 @@ static void add_schedule(struct table *table, struct rmq_broker *broker)
     }
 }
 
-static void add_timer(struct table *table)
+static void add_timer(struct table *table, struct rmq_broker *broker)
 {
-    static const char *const names[] = {"timerReadBehind", "timerOffsetBehind", "timerCongestNum"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        row(table, names[i], "0");
-    }
+    struct rq_timers_state state;
+    rq_timers_state(&broker->timers, &state);
+    number(table, "timerReadBehind", (uint64_t)state.behind_ms / 1000);
+    number(table, "timerOffsetBehind", (uint64_t)state.behind_offset);
+    number(table, "timerCongestNum", (uint64_t)state.waiting);
     row(table, "timerEnqueueTps", "0.0");
     row(table, "timerDequeueTps", "0.0");
 }
@@ -250,7 +251,7 @@ void rq_process_runtime_info(const struct rq_request *request)
     add_totals(&table, broker);
     add_queues(&table);
     add_schedule(&table, broker);
-    add_timer(&table);
+    add_timer(&table, broker);
     rq_buf_add_str(&table.out, "}}");
     rq_answer_body(request->conn, &request->to, NULL, NULL, &table.out);
 }

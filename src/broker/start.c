@@ -129,8 +129,11 @@ static rmq_status choose_store(struct rmq_broker *broker, rmq_error **err)
 static rmq_status open_store(struct rmq_broker *broker, rmq_error **err)
 {
     rmq_status st = choose_store(broker, err);
+    st = st ? st : rq_store_open(&broker->settings.store, &broker->store, err);
     if (!st) {
-        st = rq_store_open(&broker->settings.store, &broker->store, err);
+        struct rq_store_info info;
+        rq_store_info(broker->store, &info);
+        broker->first_commit_log_offset = info.max_commit_log_offset;
     }
     return st;
 }

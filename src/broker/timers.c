@@ -138,6 +138,7 @@ rmq_status rq_timers_init(struct rq_timers *timers, struct rmq_broker *broker, s
     rq_mutex_init(&timers->lock);
     rq_timer_init(&timers->timer, time_is_up);
     timers->look_task.run = look;
+    rq_map_init(&timers->waiting);
     timers->path = path ? rq_strdup(path) : NULL;
     timers->foreign_path = foreign_path ? rq_strdup(foreign_path) : NULL;
     int64_t max = rq_store_max_offset(broker->store, timer_topic, 0);
@@ -198,6 +199,7 @@ void rq_timers_free(struct rq_timers *timers)
     rq_loop_put(timers->loop);
     rq_window_free(&timers->window);
     rq_free(timers->heap);
+    rq_map_free(&timers->waiting, rq_free);
     rq_free(timers->path);
     rq_free(timers->foreign_path);
     rq_mutex_destroy(&timers->lock);
@@ -273,12 +275,14 @@ static bool take_in_locked(struct rq_timers *timers, int64_t offset)
     struct rq_timed timed = {.due_ms = out_ms < roll_at_ms ? out_ms : roll_at_ms,
                              .offset = offset,
                              .key = key_of(msg.properties)};
-    rq_store_ref_release(&ref);
+    bool taken = true;
     if (out_ms < timers->foreign_ms) {
         note_done_locked(timers, offset);
-        return true;
+    } else if ((taken = push_locked(timers, timed))) {
+        rq_timers_count_locked(timers, rq_props_get(msg.properties, RQ_PROP_REAL_TOPIC), 1);
     }
-    return push_locked(timers, timed);
+    rq_store_ref_release(&ref);
+    return taken;
 }
 
 /* false: there is more to take in, or no memory for it. */
@@ -322,8 +326,9 @@ static bool make_next(struct rq_msg *msg, bool roll, struct rq_buf *more)
 }
 
 /* true: it is done with. */
-static bool deliver(struct rmq_broker *broker, int64_t offset, int64_t now_ms)
+static bool deliver_locked(struct rq_timers *timers, int64_t offset, int64_t now_ms)
 {
+    struct rmq_broker *broker = timers->broker;
     struct rq_store_ref ref;
     struct rq_msg msg;
     struct rq_store_put put = {.status = RQ_PUT_MESSAGE_ILLEGAL};
@@ -339,15 +344,21 @@ static bool deliver(struct rmq_broker *broker, int64_t offset, int64_t now_ms)
         (void)rq_store_append(broker->store, &msg, &put);
     }
     rq_buf_free(&more);
-    rq_store_ref_release(&ref);
-    if (put.status == RQ_PUT_OK) {
-        return true;
-    }
     bool hopeless = put.status == RQ_PUT_MESSAGE_ILLEGAL || put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED;
-    RQ_LOG(WARN, hopeless ? "a message for a later time cannot be delivered and is dropped"
-                          : "a message for a later time cannot be delivered yet",
-           "offset=%lld status=%s reason=%s", (long long)offset, rq_put_status_name(put.status), put.reason);
-    return hopeless;
+    if (put.status == RQ_PUT_OK) {
+        rq_broker_count_own_put(broker, msg.topic, msg.queue_id, &put);
+    } else {
+        RQ_LOG(WARN, hopeless ? "a message for a later time cannot be delivered and is dropped"
+                              : "a message for a later time cannot be delivered yet",
+               "offset=%lld status=%s reason=%s", (long long)offset, rq_put_status_name(put.status),
+               put.reason);
+    }
+    bool done = hopeless || put.status == RQ_PUT_OK;
+    if (done) {
+        rq_timers_count_locked(timers, rq_props_get(msg.properties, RQ_PROP_REAL_TOPIC), -1);
+    }
+    rq_store_ref_release(&ref);
+    return done;
 }
 
 /* Returns after how many ms to look again, RQ_FOREVER when nothing waits. */
@@ -364,7 +375,7 @@ static int64_t deliver_due_locked(struct rq_timers *timers, bool *any)
             return 0;
         }
         if (!rq_window_has(&timers->window, first.offset)) {
-            if (!deliver(timers->broker, first.offset, now_ms)) {
+            if (!deliver_locked(timers, first.offset, now_ms)) {
                 return RETRY_MS;
             }
             note_done_locked(timers, first.offset);
@@ -447,6 +458,7 @@ bool rq_timers_recall(struct rq_timers *timers, struct rq_slice topic, struct rq
         if (timed->key == key && !rq_window_has(&timers->window, timed->offset) &&
             is_it(timers, timed->offset, topic, unique_key)) {
             note_done_locked(timers, timed->offset);
+            rq_timers_count_locked(timers, topic, -1);
             found = true;
         }
     }

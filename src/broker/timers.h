@@ -16,10 +16,12 @@
 #include <rmq/error.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/thread.h"
 #include "broker/window.h"
 #include "net/loop.h"
 #include "store/store.h"
+#include "wire/bodies.h"
 #include "wire/message.h"
 
 struct rmq_broker;
@@ -47,6 +49,8 @@ struct rq_timers {
     bool posted;
     int fd; /* of the file, -1 = none */
     size_t journal_bytes;
+    struct rq_map waiting;           /* real topic -> struct waiting */
+    struct rq_data_version waiting_version;
     char *path;        /* NULL = nothing is written */
     char *foreign_path; /* of the Java broker's own checkpoint */
 };
@@ -74,6 +78,17 @@ enum rq_timers_kind rq_timers_divert(struct rmq_broker *broker, struct rq_msg *m
 
 /* Takes back a message that waits. false: it does not, or not any more. Any thread. */
 bool rq_timers_recall(struct rq_timers *timers, struct rq_slice topic, struct rq_slice unique_key);
+
+/* A message of a topic has begun to wait (1) or does not any more (-1). */
+void rq_timers_count_locked(struct rq_timers *timers, struct rq_slice topic, int change);
+
+/* What waits, for reports. Any thread. */
+struct rq_timers_state {
+    int64_t behind_ms;     /* age of the oldest that is due */
+    int64_t behind_offset; /* messages stored and not yet taken in */
+    int64_t waiting;
+};
+void rq_timers_state(struct rq_timers *timers, struct rq_timers_state *out);
 
 /* Handle of a diverted message: base64 of "v1 topic broker time id". */
 void rq_timers_write_handle(const struct rmq_broker *broker, const struct rq_msg *msg, struct rq_buf *out);

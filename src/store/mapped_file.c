@@ -174,6 +174,11 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
     return error == 0 ? RMQ_OK : io_error(err, "reserve space in", file->path, error);
 }
 
+void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on)
+{
+    madvise(file->data, file->size, on ? MADV_NORMAL : MADV_RANDOM);
+}
+
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
 {
 #ifdef MADV_POPULATE_WRITE

@@ -74,6 +74,9 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
 /* Brings reserved pages [from, upto) into memory, writable. Only a help: nothing happens where the system cannot do it. */
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto);
 
+/* Whether the system reads pages ahead of those that are read. Any thread; only a help. */
+void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on);
+
 /* Writes [file->flushed, upto) to disk and moves flushed. The flusher only. */
 rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_error **err);
 

@@ -319,8 +319,21 @@ rmq_status rq_mapped_file_queue_add(struct rq_mapped_file_queue *queue, struct r
     if (st == RMQ_OK) {
         queue->files[queue->count++] = file;
     }
+    if (st == RMQ_OK && queue->at_random) {
+        rq_mapped_file_read_ahead(file, false);
+    }
     rq_mutex_unlock(&queue->lock);
     return st;
+}
+
+void rq_mapped_file_queue_read_ahead(struct rq_mapped_file_queue *queue, bool on)
+{
+    rq_mutex_lock(&queue->lock);
+    queue->at_random = !on;
+    for (size_t i = 0; i < queue->count; i++) {
+        rq_mapped_file_read_ahead(queue->files[i], on);
+    }
+    rq_mutex_unlock(&queue->lock);
 }
 
 /* Takes the file at index out and deletes it; on a failure it stays. */

@@ -20,6 +20,7 @@ struct rq_mapped_file_queue {
     struct rq_mapped_file **files; /* sorted by start; each holds one reference */
     size_t count;
     size_t cap;
+    bool at_random; /* nothing is read ahead of what is read */
 };
 
 rmq_status rq_mapped_file_queue_init(struct rq_mapped_file_queue *queue, const char *dir,
@@ -57,6 +58,9 @@ rmq_status rq_mapped_file_queue_add(struct rq_mapped_file_queue *queue, struct r
 /* Writer: takes files out and deletes them. */
 rmq_status rq_mapped_file_queue_remove_last(struct rq_mapped_file_queue *queue, rmq_error **err);
 rmq_status rq_mapped_file_queue_remove_first(struct rq_mapped_file_queue *queue, rmq_error **err);
+
+/* Whether the system reads ahead in the files, those that come later, too. Any thread. */
+void rq_mapped_file_queue_read_ahead(struct rq_mapped_file_queue *queue, bool on);
 
 /* Writer (recovery): the data ends at end. Files behind it are deleted, positions set. */
 rmq_status rq_mapped_file_queue_truncate(struct rq_mapped_file_queue *queue, int64_t end,

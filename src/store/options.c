@@ -74,6 +74,8 @@ static const struct rq_option options[] = {
     FLAG("checkCRCOnRecover", check_crc_on_recover, "true", "Recovery checks the CRC of bodies."),
     FLAG("enabledAppendPropCRC", enabled_append_prop_crc, "false",
          "Append a CRC of the whole record to its properties."),
+    FLAG("dataReadAheadEnable", data_read_ahead_enable, "true",
+         "Let the system read ahead in the commit log; without it old messages cost less memory and more reads."),
     FLAG("forceVerifyPropCRC", force_verify_prop_crc, "false",
          "Recovery checks that CRC instead of the body's; a record without it counts as damaged."),
     FLAG("messageIndexEnable", message_index_enable, "true", "Build the key index."),

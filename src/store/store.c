@@ -242,6 +242,9 @@ rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store
     if (st == RMQ_OK) {
         st = open_files(store, err);
     }
+    if (st == RMQ_OK && !store->options.data_read_ahead_enable) {
+        rq_store_set_read_ahead(store, false);
+    }
     if (st == RMQ_OK && store->options.transient_store_pool_enable) {
         st = rq_write_buffers_open(&store->log.buffers, store->options.transient_store_pool_size,
                                    (size_t)store->options.mapped_file_size_commit_log, err);
@@ -261,6 +264,11 @@ rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store
     }
     *out = store;
     return RMQ_OK;
+}
+
+void rq_store_set_read_ahead(struct rq_store *store, bool on)
+{
+    rq_mapped_file_queue_read_ahead(&store->log.files, on);
 }
 
 void rq_store_set_listener(struct rq_store *store, rq_store_arrival_fn arrived, void *user)

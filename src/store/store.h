@@ -55,6 +55,7 @@ struct rq_store_options {
     bool check_crc_on_recover;
     bool enabled_append_prop_crc;
     bool force_verify_prop_crc;
+    bool data_read_ahead_enable;
     bool message_index_enable;
     bool message_index_safe;
     int32_t max_hash_slot_num;
@@ -342,6 +343,9 @@ int64_t rq_store_delay_ms(struct rq_store *store, int level);
 
 /* Everything to disk now. */
 rmq_status rq_store_flush(struct rq_store *store, rmq_error **err);
+
+/* Whether the system reads ahead in the commit log, from now on. */
+void rq_store_set_read_ahead(struct rq_store *store, bool on);
 
 /* One round of retention now (the flush thread runs it by itself every cleanResourceInterval). Returns files deleted. */
 int rq_store_clean(struct rq_store *store, bool even_if_not_due);

@@ -36,6 +36,8 @@
     X(GET_ALL_CONSUMER_OFFSET, 43)                                                                 \
     X(GET_ALL_DELAY_OFFSET, 45)                                                                    \
     X(CHECK_CLIENT_CONFIG, 46)                                                                     \
+    X(GET_TIMER_CHECK_POINT, 60)                                                                   \
+    X(GET_TIMER_METRICS, 61)                                                                       \
     X(PUT_KV_CONFIG, 100)                                                                          \
     X(GET_KV_CONFIG, 101)                                                                          \
     X(DELETE_KV_CONFIG, 102)                                                                       \
@@ -95,6 +97,8 @@
     X(GET_TOPIC_CONFIG, 351)                                                                       \
     X(GET_SUBSCRIPTIONGROUP_CONFIG, 352)                                                           \
     X(UPDATE_AND_GET_GROUP_FORBIDDEN, 353)                                                         \
+    X(CHECK_ROCKSDB_CQ_WRITE_PROGRESS, 354)                                                        \
+    X(EXPORT_ROCKSDB_CONFIG_TO_JSON, 355)                                                          \
     X(LITE_PULL_MESSAGE, 361)                                                                      \
     X(RECALL_MESSAGE, 370)                                                                         \
     X(QUERY_ASSIGNMENT, 400)                                                                       \
@@ -108,14 +112,27 @@
     X(UPDATE_COLD_DATA_FLOW_CTR_CONFIG, 2001)                                                      \
     X(REMOVE_COLD_DATA_FLOW_CTR_CONFIG, 2002)                                                      \
     X(GET_COLD_DATA_FLOW_CTR_INFO, 2003)                                                           \
+    X(SET_COMMITLOG_READ_MODE, 2004)                                                               \
     X(RESET_MASTER_FLUSH_OFFSET, 908)                                                              \
     X(GET_BROKER_EPOCH_CACHE, 1007)                                                                \
+    X(NOTIFY_BROKER_ROLE_CHANGED, 1008)                                                            \
+    X(AUTH_CREATE_USER, 3001)                                                                      \
+    X(AUTH_UPDATE_USER, 3002)                                                                      \
+    X(AUTH_DELETE_USER, 3003)                                                                      \
+    X(AUTH_GET_USER, 3004)                                                                         \
+    X(AUTH_LIST_USER, 3005)                                                                        \
+    X(AUTH_CREATE_ACL, 3006)                                                                       \
+    X(AUTH_UPDATE_ACL, 3007)                                                                       \
+    X(AUTH_DELETE_ACL, 3008)                                                                       \
+    X(AUTH_GET_ACL, 3009)                                                                          \
+    X(AUTH_LIST_ACL, 3010)                                                                         \
     X(POP_MESSAGE, 200050)                                                                         \
     X(ACK_MESSAGE, 200051)                                                                         \
     X(PEEK_MESSAGE, 200052)                                                                        \
     X(CHANGE_MESSAGE_INVISIBLETIME, 200053)                                                        \
     X(NOTIFICATION, 200054)                                                                        \
     X(POLLING_INFO, 200055)                                                                        \
+    X(POP_ROLLBACK, 200056)                                                                        \
     X(BATCH_ACK_MESSAGE, 200151)
 
 #define RQ_RESPONSE_CODES(X)                                                                       \

@@ -395,6 +395,17 @@
     X(H, master_flush_offset, "masterFlushOffset", I64, 0)                                         \
     X(H, master_address, "masterAddress", STR, 0)
 
+/* 323 */
+#define RQ_ROWS_RESUME_CHECK(X, H)                                                                 \
+    X(H, topic, "topic", STR, 1)                                                                   \
+    X(H, msg_id, "msgId", STR, 0)
+
+/* 2004; the fields are named in the program, not in a class */
+#define RQ_ROWS_READ_AHEAD(X, H) X(H, mode, "READ_AHEAD_MODE", STR, 0)
+
+/* 3001 … 3005 */
+#define RQ_ROWS_USER(X, H) X(H, username, "username", STR, 0)
+
 /* 200050 */
 #define RQ_ROWS_POP(X, H)                                                                          \
     X(H, consumer_group, "consumerGroup", STR, 1)                                                  \
@@ -505,6 +516,9 @@
     Y(clone_group_offset, RQ_ROWS_CLONE_GROUP_OFFSET)                                              \
     Y(min_broker_id_change, RQ_ROWS_MIN_BROKER_ID_CHANGE)                                          \
     Y(ha_info, RQ_ROWS_HA_INFO)                                                                    \
+    Y(resume_check, RQ_ROWS_RESUME_CHECK)                                                          \
+    Y(read_ahead, RQ_ROWS_READ_AHEAD)                                                              \
+    Y(user, RQ_ROWS_USER)                                                                          \
     Y(pop, RQ_ROWS_POP)                                                                            \
     Y(pop_response, RQ_ROWS_POP_RESPONSE)                                                          \
     Y(ack, RQ_ROWS_ACK)                                                                            \

@@ -204,6 +204,59 @@ START_TEST(a_master_without_slaves_says_so)
 }
 END_TEST
 
+START_TEST(a_master_tells_where_it_is_and_takes_news_of_its_group)
+{
+    struct rq_hdr_min_broker_id_change change = {.min_broker_addr = rq_slice_str("10.0.0.1:10911")};
+    struct rq_hdr_ha_info nothing = {0};
+    struct rq_hdr_ha_info news = {.master_ha_address = rq_slice_str("10.0.0.1:10912")};
+    struct rq_slice none = rq_slice(NULL, 0);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_NOTIFY_MIN_BROKER_ID_CHANGE, &rq_tab_min_broker_id_change,
+                              &change, none)->header.code,
+                     RQ_RESP_SUCCESS);
+    struct raw_answer *answer =
+        raw_call(raw, RQ_REQ_EXCHANGE_BROKER_HA_INFO, &rq_tab_ha_info, &nothing, none);
+    ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "masterAddress"), rmq_broker_addr(broker)));
+    ck_assert_uint_gt(rq_header_ext(&answer->header, "masterHaAddress").n, 0);
+    ck_assert_int_eq(raw_i64(answer, "masterFlushOffset"), 0);
+    answer = raw_call(raw, RQ_REQ_EXCHANGE_BROKER_HA_INFO, &rq_tab_ha_info, &news, none);
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    ck_assert_uint_eq(rq_header_ext(&answer->header, "masterAddress").n, 0);
+    ck_assert_int_eq(ask_body(RQ_REQ_NOTIFY_BROKER_ROLE_CHANGED, "{}")->header.code, RQ_RESP_SUCCESS);
+}
+END_TEST
+
+static int32_t set_read_ahead(const char *mode)
+{
+    struct rq_hdr_read_ahead header = {.mode = rq_slice_str(mode)};
+    return raw_call(raw, RQ_REQ_SET_COMMITLOG_READ_MODE, &rq_tab_read_ahead, &header,
+                    rq_slice(NULL, 0))->header.code;
+}
+
+START_TEST(reading_ahead_is_switched_by_the_two_modes_there_are)
+{
+    ck_assert_int_eq(set_read_ahead("1"), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(set_read_ahead("0"), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(set_read_ahead("7"), RQ_RESP_INVALID_PARAMETER);
+    ck_assert_int_eq(set_read_ahead("much"), RQ_RESP_SYSTEM_ERROR);
+}
+END_TEST
+
+START_TEST(parts_that_a_classic_master_runs_without_are_answered_as_there)
+{
+    struct rq_hdr_user nobody = {0};
+    struct rq_hdr_user user = {.username = rq_slice_str("u")};
+    struct rq_slice none = rq_slice(NULL, 0);
+    ck_assert(raw_has(ask_body(RQ_REQ_CHECK_ROCKSDB_CQ_WRITE_PROGRESS, ""), "\"checkStatus\":2"));
+    ck_assert_int_eq(ask_body(RQ_REQ_EXPORT_ROCKSDB_CONFIG_TO_JSON, "")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(ask_body(RQ_REQ_POP_ROLLBACK, "")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_AUTH_GET_USER, &rq_tab_user, &nobody, none)->header.code,
+                     RQ_RESP_INVALID_PARAMETER);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_AUTH_GET_USER, &rq_tab_user, &user, none)->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(ask_body(RQ_REQ_AUTH_LIST_ACL, "")->header.code, RQ_RESP_SYSTEM_ERROR);
+}
+END_TEST
+
 /* Answers the broker's question 221 as a consumer does. */
 static void answer_status(struct raw *consumer, const char *offset)
 {
@@ -280,6 +333,9 @@ Suite *admin_suite(void)
     tcase_add_test(tc, settings_that_cannot_change_are_refused);
     tcase_add_test(tc, thresholds_for_cold_data_are_kept);
     tcase_add_test(tc, a_master_without_slaves_says_so);
+    tcase_add_test(tc, a_master_tells_where_it_is_and_takes_news_of_its_group);
+    tcase_add_test(tc, reading_ahead_is_switched_by_the_two_modes_there_are);
+    tcase_add_test(tc, parts_that_a_classic_master_runs_without_are_answered_as_there);
     tcase_add_test(tc, every_member_of_a_group_is_asked_where_it_is);
     tcase_add_test(tc, a_group_that_is_not_online_cannot_be_asked);
     tcase_add_test(tc, runtime_info_has_the_keys_that_the_tool_reads);

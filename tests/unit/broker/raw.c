@@ -161,15 +161,20 @@ bool raw_is_closed(struct raw *raw)
     }
 }
 
-struct raw_answer *raw_call(struct raw *raw, int32_t code, const struct rq_fields *table,
-                            const void *fields, struct rq_slice body)
+/* Questions of the broker that come in between are skipped. */
+static struct raw_answer *wait_answer(struct raw *raw, int32_t opaque, int32_t code)
 {
-    int32_t opaque = raw_send(raw, code, 0, table, fields, body);
     do {
         ck_assert_msg(raw_next(raw, &raw->answer, RAW_WAIT_MS), "no answer to request %d", code);
     } while (!rq_header_is_response(&raw->answer.header));
     ck_assert_int_eq(raw->answer.header.opaque, opaque);
     return &raw->answer;
+}
+
+struct raw_answer *raw_call(struct raw *raw, int32_t code, const struct rq_fields *table,
+                            const void *fields, struct rq_slice body)
+{
+    return wait_answer(raw, raw_send(raw, code, 0, table, fields, body), code);
 }
 
 struct rq_hdr_send raw_send_header(const char *topic, int32_t queue_id, struct rq_slice properties)
@@ -219,9 +224,8 @@ int32_t raw_pull(struct raw *raw, const char *group, const char *topic, int32_t 
 struct raw_answer *raw_pull_now(struct raw *raw, const char *group, const char *topic,
                                 int32_t queue_id, int64_t offset, const char *expression)
 {
-    raw_pull(raw, group, topic, queue_id, offset, expression, 0);
-    ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
-    return &raw->answer;
+    return wait_answer(raw, raw_pull(raw, group, topic, queue_id, offset, expression, 0),
+                       RQ_REQ_PULL_MESSAGE);
 }
 
 struct raw_answer *raw_heartbeat(struct raw *raw, const char *client_id, const char *group,

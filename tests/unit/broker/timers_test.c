@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/sys.h"
 #include "base/time.h"
 #include "wire/recall.h"
@@ -124,6 +125,30 @@ START_TEST(a_recalled_message_is_not_delivered)
 }
 END_TEST
 
+START_TEST(what_waits_is_told_by_topic)
+{
+    const char *const pairs[] = {"recallMessageEnable", "true", NULL};
+    struct rq_slice none = rq_slice(NULL, 0);
+    start(pairs);
+    ck_assert_int_eq(produce("first", RQ_PROP_TIMER_DELAY_SEC, 600), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("second", RQ_PROP_TIMER_DELAY_SEC, 600), RQ_RESP_SUCCESS);
+    ck_eventually(raw_has(raw_call(raw, RQ_REQ_GET_TIMER_METRICS, NULL, NULL, none),
+                          "\"timingCount\":{\"T\":{\"count\":2,\"timeStamp\":"));
+    ck_assert_int_eq(recall("T", handle_text), RQ_RESP_SUCCESS);
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_TIMER_METRICS, NULL, NULL, none), "{\"count\":1,"));
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_BROKER_RUNTIME_INFO, NULL, NULL, none),
+                      "\"timerCongestNum\":\"1\""));
+    const struct raw_answer *answer = raw_call(raw, RQ_REQ_GET_TIMER_CHECK_POINT, NULL, NULL, none);
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    ck_assert_uint_eq(answer->body.n, 56);
+    ck_assert_int_eq((int64_t)rq_load_be64(answer->body.p + 16), 2); /* place in the timer topic */
+    ck_assert_int_eq(produce("soon", RQ_PROP_TIMER_DELAY_MS, 20), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies(), "soon ") == 0);
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_TIMER_METRICS, NULL, NULL, none), "{\"count\":1,"));
+    stop();
+}
+END_TEST
+
 START_TEST(what_waits_survives_restarts_and_is_delivered_once)
 {
     char path[] = "/tmp/rmq-unit-XXXXXX";
@@ -171,6 +196,7 @@ Suite *timers_suite(void)
     tcase_add_test(tcase, messages_are_delivered_in_the_order_of_their_times);
     tcase_add_test(tcase, times_too_far_ahead_and_none_are_refused);
     tcase_add_test(tcase, a_recalled_message_is_not_delivered);
+    tcase_add_test(tcase, what_waits_is_told_by_topic);
     tcase_add_test(tcase, what_waits_survives_restarts_and_is_delivered_once);
     tcase_add_test(tcase, a_message_that_waits_long_is_written_anew_and_delivered_once);
     suite_add_tcase(suite, tcase);

@@ -234,6 +234,57 @@ START_TEST(what_nobody_ends_is_given_up_after_the_last_question)
 }
 END_TEST
 
+static int32_t resume(const char *id)
+{
+    struct rq_hdr_resume_check header = {.topic = rq_slice_str(RQ_TOPIC_CHECK_MAX),
+                                         .msg_id = rq_slice_str(id)};
+    return raw_call(raw, RQ_REQ_RESUME_CHECK_HALF_MESSAGE, &rq_tab_resume_check, &header,
+                    rq_slice(NULL, 0))->header.code;
+}
+
+START_TEST(what_was_given_up_is_asked_about_again_on_request)
+{
+    const char *const pairs[] = {"transactionTimeOut",       "0",  "transactionCheckMax", "2",
+                                 "transactionCheckInterval", "20", NULL};
+    struct rq_msg msg;
+    char id[RQ_MSGID_MAX + 1];
+    start(pairs);
+    struct half half = prepare("one");
+    ck_eventually(strcmp(bodies(RQ_TOPIC_CHECK_MAX, 0), "one ") == 0);
+    ck_assert_int_ne(end(half, RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
+    raw_messages(raw_pull_now(raw, "CG", RQ_TOPIC_CHECK_MAX, 0, 0, "*"), &msg, 1);
+    rq_msgid_of_offset(&msg.store_host, msg.commit_log_offset, id);
+    ck_assert_int_eq(resume(id), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies(RQ_TOPIC_CHECK_MAX, 0), "one one ") == 0); /* asked, and given up again */
+    raw_messages(raw_pull_now(raw, "CG", RQ_TOPIC_CHECK_MAX, 0, 0, "*"), &msg, 1);
+    rq_msgid_of_offset(&msg.store_host, half.commit_log_offset, id);
+    ck_assert_int_eq(resume(id), RQ_RESP_SYSTEM_ERROR); /* a half message that was not given up */
+    ck_assert_int_eq(resume("no id"), RQ_RESP_SYSTEM_ERROR);
+    stop();
+}
+END_TEST
+
+START_TEST(a_transaction_that_is_asked_about_again_can_be_committed)
+{
+    const char *const pairs[] = {"transactionTimeOut",       "0",  "transactionCheckMax", "1",
+                                 "transactionCheckInterval", "20", NULL};
+    struct rq_msg msg;
+    char id[RQ_MSGID_MAX + 1];
+    start(pairs);
+    struct half half = prepare("one");
+    ck_eventually(strcmp(bodies(RQ_TOPIC_CHECK_MAX, 0), "one ") == 0);
+    raw_messages(raw_pull_now(raw, "CG", RQ_TOPIC_CHECK_MAX, 0, 0, "*"), &msg, 1);
+    rq_msgid_of_offset(&msg.store_host, msg.commit_log_offset, id);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_BROKER_CONFIG, NULL, NULL,
+                              rq_slice_str("transactionTimeOut=600000"))->header.code,
+                     RQ_RESP_SUCCESS);
+    ck_assert_int_eq(resume(id), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(end(half, RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies("T", 2), "one ") == 0);
+    stop();
+}
+END_TEST
+
 START_TEST(a_message_with_time_of_immunity_does_not_hold_up_the_others)
 {
     const char *const pairs[] = {"transactionTimeOut", "0", "transactionCheckInterval", "20", NULL};
@@ -290,6 +341,8 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, a_producer_is_asked_until_it_knows);
     tcase_add_test(tcase, an_end_by_the_first_offsets_counts_for_the_copy_that_was_asked_about);
     tcase_add_test(tcase, what_nobody_ends_is_given_up_after_the_last_question);
+    tcase_add_test(tcase, what_was_given_up_is_asked_about_again_on_request);
+    tcase_add_test(tcase, a_transaction_that_is_asked_about_again_can_be_committed);
     tcase_add_test(tcase, a_message_with_time_of_immunity_does_not_hold_up_the_others);
     tcase_add_test(tcase, a_restarted_broker_asks_about_what_is_open_and_nothing_else);
     suite_add_tcase(suite, tcase);
