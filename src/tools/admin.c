@@ -45,22 +45,46 @@ const char *tool_member(const cJSON *object, const char *name)
     return text != NULL ? text : "";
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The lines of a text, which is cut into them, in alphabetical order; freed with free. */
+static const char **sort_lines(char *lines, size_t *count)
+{
+    const char **list = calloc(strlen(lines) / 2 + 1, sizeof *list);
+    char *rest = NULL;
+    *count = 0;
+    for (const char *line = strtok_r(lines, "\n", &rest); line != NULL && list != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        list[(*count)++] = line;
+    }
+    if (*count > 0) {
+        qsort(list, *count, sizeof *list, by_text);
+    }
+    return list;
+}
+
 void tool_print_lines(const struct tool_admin *a, char *lines)
 {
     struct tool_text out = {0};
-    char *rest = NULL;
-    if (!a->json) {
-        fputs(lines, stdout);
-        return;
+    size_t count = 0;
+    const char **list = sort_lines(lines, &count);
+    for (size_t i = 0; i < count && !a->json; i++) {
+        puts(list[i]);
     }
-    tool_text_puts(&out, "[");
-    for (const char *line = strtok_r(lines, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-        tool_text_puts(&out, out.size > 1 ? "," : "");
-        tool_json_string(&out, line, strlen(line));
+    if (a->json) {
+        tool_text_puts(&out, "[");
+        for (size_t i = 0; i < count; i++) {
+            tool_text_puts(&out, i > 0 ? "," : "");
+            tool_json_string(&out, list[i], strlen(list[i]));
+        }
+        tool_text_puts(&out, "]");
+        tool_text_flush(&out, stdout);
+        tool_text_free(&out);
     }
-    tool_text_puts(&out, "]");
-    tool_text_flush(&out, stdout);
-    tool_text_free(&out);
+    free(list);
 }
 
 static void print_cluster(const char *info)

@@ -29,7 +29,7 @@ void tool_admin_close(struct tool_admin *a);
 /* Text of a member of a JSON object, "" when there is none. */
 const char *tool_member(const cJSON *object, const char *name);
 
-/* Prints the lines of text as they are, or as a JSON array of strings. */
+/* Prints the lines of a text in alphabetical order, or as a JSON array of strings. */
 void tool_print_lines(const struct tool_admin *a, char *lines);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "tools/tool.h"
 
-#define HELP_COLUMN 30
+#define HELP_COLUMN 32
 
 int tool_wrong(const char *format, ...)
 {
@@ -25,6 +25,26 @@ int tool_wrong(const char *format, ...)
     return TOOL_USAGE;
 }
 
+int tool_check_settings(const struct tool_list *settings)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        if (strchr(settings->items[i], '=') == NULL) {
+            return tool_wrong("--set needs name=value, not '%s'", settings->items[i]);
+        }
+    }
+    return TOOL_GO;
+}
+
+/* Columns that a text takes: bytes but those that go on a character of UTF-8. */
+static int width_of(const char *text)
+{
+    int width = 0;
+    for (; *text != '\0'; text++) {
+        width += ((unsigned char)*text & 0xc0U) != 0x80;
+    }
+    return width;
+}
+
 static void print_option(const struct tool_option *option)
 {
     char head[128];
@@ -34,7 +54,8 @@ static void print_option(const struct tool_option *option)
     }
     snprintf(head, sizeof head, "    %s--%s %s", letter, option->name,
              option->value != NULL ? option->value : "");
-    printf("%-*s  %s\n", HELP_COLUMN, head, option->help);
+    printf("%s%*s  %s\n", head, HELP_COLUMN > width_of(head) ? HELP_COLUMN - width_of(head) : 0, "",
+           option->help);
 }
 
 static int print_help(const struct tool_usage *usage)

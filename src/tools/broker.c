@@ -4,7 +4,6 @@
  * `rmq broker` and `rmq namesrv`: servers that run until SIGTERM. The main thread starts them, says "ready …" and waits.
  * Counterparts: BrokerStartup, NamesrvStartup.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,8 @@
 #include <rmq/broker.h>
 #include <rmq/log.h>
 
+#include "tools/input.h"
 #include "tools/tool.h"
-
-#define PROPERTIES_MAX 65536
 
 struct broker {
     const char *file, *namesrv, *address, *log;
@@ -38,16 +36,6 @@ static int set_log_level(const char *name)
         }
     }
     return tool_wrong("--log is off, error, warn, info or debug, not '%s'", name);
-}
-
-static int check_settings(const struct tool_list *settings)
-{
-    for (size_t i = 0; i < settings->count; i++) {
-        if (strchr(settings->items[i], '=') == NULL) {
-            return tool_wrong("--set needs key=value, not '%s'", settings->items[i]);
-        }
-    }
-    return TOOL_GO;
 }
 
 static rmq_status apply_setting(struct broker *b, const char *pair, rmq_error **err)
@@ -154,7 +142,7 @@ int tool_broker(int argc, char **argv)
                                      sizeof options / sizeof options[0], NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(b.log) : rc;
-    rc = rc == TOOL_GO ? check_settings(&b.settings) : rc;
+    rc = rc == TOOL_GO ? tool_check_settings(&b.settings) : rc;
     if (rc != TOOL_GO) {
         return rc;
     }
@@ -164,21 +152,6 @@ int tool_broker(int argc, char **argv)
     rmq_broker_config_destroy(b.config);
     close(signals);
     return rc;
-}
-
-/* The text of a small file, with a NUL; NULL with errno. */
-static char *read_file(const char *path)
-{
-    FILE *in = fopen(path, "re");
-    char *text = in != NULL ? calloc(1, PROPERTIES_MAX + 1) : NULL;
-    if (text != NULL) {
-        size_t n = fread(text, 1, PROPERTIES_MAX, in);
-        text[n] = '\0';
-    }
-    if (in != NULL) {
-        fclose(in);
-    }
-    return text;
 }
 
 int tool_namesrv(int argc, char **argv)
@@ -204,9 +177,10 @@ int tool_namesrv(int argc, char **argv)
     if (rc != TOOL_GO) {
         return rc;
     }
-    char *properties = NULL;
-    if (file != NULL && (properties = read_file(file)) == NULL) {
-        return tool_wrong("%s: %s", file, strerror(errno));
+    size_t size = 0;
+    char *properties = file != NULL ? tool_read_file(file, &size) : NULL;
+    if (file != NULL && properties == NULL) {
+        return TOOL_FAILED;
     }
     int signals = tool_signals();
     rmq_namesrv *namesrv = NULL;

@@ -160,7 +160,7 @@ static bool work_once(struct consume *c)
     if (st == RMQ_OK) {
         bool good = print_batch(c, batch);
         int64_t n = good ? (int64_t)rmq_batch_count(batch) : 0;
-        if (!good) {
+        if (!good && errno != EPIPE) {
             tool_wrong("standard output: %s", strerror(errno));
         }
         rmq_consumer_finish(c->consumer, batch, good ? RMQ_CONSUME_SUCCESS : RMQ_RECONSUME_LATER,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Messages from the command line, from lines and from JSON lines. See input.h.
+ * Messages from the command line, from lines and from JSON lines (json_line.c). See input.h.
  */
 #include "tools/input.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/json_line.h"
 #include "tools/text.h"
 
 #define FILE_MOST ((size_t)64 << 20) /* far above what a broker takes, far below what a machine has */
@@ -43,25 +43,6 @@ void *tool_read_file(const char *path, size_t *size)
     return text.data;
 }
 
-/* Keys are separated by blanks, as the property holds them. */
-static rmq_status add_keys(rmq_message *message, const char *keys)
-{
-    rmq_status st = RMQ_OK;
-    while (st == RMQ_OK && *keys != '\0') {
-        size_t n = strcspn(keys, " ");
-        char *key = strndup(keys, n);
-        if (key == NULL) {
-            return RMQ_ERR_NOMEM;
-        }
-        if (n > 0) {
-            st = rmq_message_add_key(message, key);
-        }
-        free(key);
-        keys += n + strspn(keys + n, " ");
-    }
-    return st;
-}
-
 static rmq_status set_property(rmq_message *message, const char *pair)
 {
     const char *equals = strchr(pair, '=');
@@ -71,6 +52,45 @@ static rmq_status set_property(rmq_message *message, const char *pair)
     char *name = strndup(pair, (size_t)(equals - pair));
     rmq_status st = name != NULL ? rmq_message_set_property(message, name, equals + 1) : RMQ_ERR_NOMEM;
     free(name);
+    return st;
+}
+
+static rmq_status set_properties(const struct tool_input *input, rmq_message *message)
+{
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; st == RMQ_OK && i < input->properties->count; i++) {
+        st = set_property(message, input->properties->items[i]);
+        if (st != RMQ_OK) {
+            tool_wrong("--property '%s': %s", input->properties->items[i],
+                       st != RMQ_ERR_INVALID
+                           ? rmq_status_text(st)
+                           : "not name=value, or a reserved name, or a byte 1 or 2 in it");
+        }
+    }
+    return st;
+}
+
+/* At most one of them is given. */
+static rmq_status set_delay(const struct tool_input *input, rmq_message *message)
+{
+    if (input->delay_ms > 0) {
+        return rmq_message_set_delay_time_ms(message, input->delay_ms);
+    }
+    if (input->deliver_at_ms > 0) {
+        return rmq_message_set_deliver_time_ms(message, input->deliver_at_ms);
+    }
+    return rmq_message_set_delay_level(message, (int)input->delay_level);
+}
+
+static rmq_status set_tag_and_key(const struct tool_input *input, rmq_message *message)
+{
+    rmq_status st = input->tag != NULL ? rmq_message_set_tag(message, input->tag) : RMQ_OK;
+    if (st == RMQ_OK && input->key != NULL) {
+        st = tool_add_keys(message, input->key);
+    }
+    if (st != RMQ_OK) {
+        tool_wrong("--tag or --key: %s", rmq_status_text(st));
+    }
     return st;
 }
 
@@ -84,33 +104,9 @@ static rmq_message *start_message(const struct tool_input *input)
         tool_fail("topic", st, err);
         return NULL;
     }
-    if (input->tag != NULL) {
-        st = rmq_message_set_tag(message, input->tag);
-    }
-    if (st == RMQ_OK && input->key != NULL) {
-        st = add_keys(message, input->key);
-    }
-    if (st != RMQ_OK) {
-        tool_wrong("--tag or --key: %s", rmq_status_text(st));
-    }
-    for (size_t i = 0; st == RMQ_OK && i < input->properties->count; i++) {
-        st = set_property(message, input->properties->items[i]);
-        if (st != RMQ_OK) {
-            tool_wrong("--property '%s': %s", input->properties->items[i],
-                       st != RMQ_ERR_INVALID
-                           ? rmq_status_text(st)
-                           : "not name=value, or a reserved name, or a byte 1 or 2 in it");
-        }
-    }
-    if (st == RMQ_OK && input->delay_level > 0) {
-        st = rmq_message_set_delay_level(message, (int)input->delay_level);
-    }
-    if (st == RMQ_OK && input->delay_ms > 0) {
-        st = rmq_message_set_delay_time_ms(message, input->delay_ms);
-    }
-    if (st == RMQ_OK && input->deliver_at_ms > 0) {
-        st = rmq_message_set_deliver_time_ms(message, input->deliver_at_ms);
-    }
+    st = set_tag_and_key(input, message);
+    st = st == RMQ_OK ? set_properties(input, message) : st;
+    st = st == RMQ_OK ? set_delay(input, message) : st;
     if (st != RMQ_OK) {
         rmq_message_destroy(message);
         return NULL;
@@ -120,85 +116,33 @@ static rmq_message *start_message(const struct tool_input *input)
 
 bool tool_input_check(const struct tool_input *input)
 {
+    if ((input->delay_level > 0) + (input->delay_ms > 0) + (input->deliver_at_ms > 0) > 1) {
+        tool_wrong("give one of: --delay-level, --delay-ms, --deliver-at");
+        return false;
+    }
     rmq_message *message = start_message(input);
     rmq_message_destroy(message);
     return message != NULL;
 }
 
-static const char *json_text(const cJSON *object, const char *name)
+/* False: problem says why the line is not a message. */
+static bool fill_message(struct tool_input *input, rmq_message *message, size_t length,
+                         char problem[TOOL_PROBLEM_MAX])
 {
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
-}
-
-static rmq_status set_json_body(rmq_message *message, const cJSON *object)
-{
-    const char *text = json_text(object, "body");
-    const char *base64 = json_text(object, "bodyBase64");
-    if (base64 == NULL) {
-        return rmq_message_copy_body(message, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
+    if (input->kind == TOOL_INPUT_JSON_LINES) {
+        return tool_json_line(message, input->line, length, problem);
     }
-    size_t size = 0;
-    unsigned char *data = tool_base64_decode(base64, &size);
-    rmq_status st = data != NULL ? rmq_message_copy_body(message, data, size) : RMQ_ERR_INVALID;
-    free(data);
-    return st;
-}
-
-static rmq_status set_json_keys(rmq_message *message, const cJSON *keys)
-{
-    const cJSON *key = NULL;
     rmq_status st = RMQ_OK;
-    if (cJSON_IsString(keys)) {
-        return add_keys(message, keys->valuestring);
-    }
-    cJSON_ArrayForEach(key, keys)
-    {
-        if (st == RMQ_OK) {
-            st = cJSON_IsString(key) ? rmq_message_add_key(message, key->valuestring) : RMQ_ERR_INVALID;
-        }
-    }
-    return st;
-}
-
-static rmq_status fill_from_json(rmq_message *message, const cJSON *object)
-{
-    const char *tag = json_text(object, "tag");
-    const cJSON *level = cJSON_GetObjectItemCaseSensitive(object, "delayLevel");
-    const cJSON *property = NULL;
-    rmq_status st = tag != NULL ? rmq_message_set_tag(message, tag) : RMQ_OK;
-    if (st == RMQ_OK) {
-        st = set_json_keys(message, cJSON_GetObjectItemCaseSensitive(object, "keys"));
-    }
-    const char *group = json_text(object, "messageGroup");
-    if (st == RMQ_OK && group != NULL) {
-        st = rmq_message_set_message_group(message, group);
-    }
-    cJSON_ArrayForEach(property, cJSON_GetObjectItemCaseSensitive(object, "properties"))
-    {
-        if (st == RMQ_OK) {
-            st = cJSON_IsString(property)
-                     ? rmq_message_set_property(message, property->string, property->valuestring)
-                     : RMQ_ERR_INVALID;
-        }
-    }
-    if (st == RMQ_OK && cJSON_IsNumber(level)) {
-        st = rmq_message_set_delay_level(message, level->valueint);
-    }
-    return st == RMQ_OK ? set_json_body(message, object) : st;
-}
-
-static rmq_status fill_message(struct tool_input *input, rmq_message *message, size_t length)
-{
     if (input->kind == TOOL_INPUT_BODY) {
-        return rmq_message_borrow_body(message, input->body, input->body_size);
+        st = rmq_message_borrow_body(message, input->body, input->body_size);
+    } else if (length > 0) {
+        st = rmq_message_copy_body(message, input->line, length);
+    } else {
+        snprintf(problem, TOOL_PROBLEM_MAX, "empty, and a message needs a body");
+        return false;
     }
-    if (input->kind == TOOL_INPUT_LINES) {
-        return rmq_message_copy_body(message, input->line, length);
-    }
-    cJSON *object = cJSON_ParseWithLength(input->line, length);
-    rmq_status st = cJSON_IsObject(object) ? fill_from_json(message, object) : RMQ_ERR_INVALID;
-    cJSON_Delete(object);
-    return st;
+    snprintf(problem, TOOL_PROBLEM_MAX, "%s", rmq_status_text(st));
+    return st == RMQ_OK;
 }
 
 /* Next line without its end into input->line; false at the end of the input. */
@@ -229,13 +173,13 @@ rmq_message *tool_input_next(struct tool_input *input, bool *bad)
     if (input->left > 0) {
         input->left--;
     }
+    char problem[TOOL_PROBLEM_MAX];
     rmq_message *message = start_message(input);
-    rmq_status st = message != NULL ? fill_message(input, message, length) : RMQ_ERR_INVALID;
-    if (st == RMQ_OK) {
+    if (message != NULL && fill_message(input, message, length, problem)) {
         return message;
     }
     if (message != NULL) {
-        tool_wrong("line %lld is not a message: %s", (long long)input->line_number, rmq_status_text(st));
+        tool_wrong("line %lld: %s", (long long)input->line_number, problem);
     }
     rmq_message_destroy(message);
     *bad = true;

@@ -3,8 +3,11 @@
 /*
  * The `rmq` command: picks the subcommand. Counterpart: mqadmin, with the client's examples and benchmarks.
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rmq/version.h>
 
@@ -43,14 +46,29 @@ int tool_version(int argc, char **argv)
     return TOOL_DONE;
 }
 
+/* A standard descriptor that is closed would become a socket or a file of the store, and what is printed would go there. */
+static void keep_standard_open(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            /* The wrong way round, so that using it fails. */
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         return tool_version(argc, argv);
     }
+    keep_standard_open();
+    signal(SIGPIPE, SIG_IGN); /* a write that fails is noticed, and then everything is put in order */
     int rc = tool_dispatch("rmq", text, commands, sizeof commands / sizeof commands[0], argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && rc == TOOL_DONE) {
-        tool_wrong("not everything could be written to standard output");
+        if (!tool_reader_is_gone()) {
+            tool_wrong("not everything could be written to standard output");
+        }
         rc = TOOL_FAILED;
     }
     return rc;

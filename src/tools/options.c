@@ -90,6 +90,34 @@ static void print_metrics(enum form form)
     }
 }
 
+/* False when there is no such kind. */
+static bool print_kind(const char *what, enum form form)
+{
+    static const struct {
+        const char *name;
+        rmq_config_kind kind;
+    } clients[] = {{"producer", RMQ_CONFIG_PRODUCER},
+                   {"consumer", RMQ_CONFIG_CONSUMER},
+                   {"pull-consumer", RMQ_CONFIG_PULL_CONSUMER},
+                   {"lite-pull-consumer", RMQ_CONFIG_LITE_PULL_CONSUMER},
+                   {"pop-consumer", RMQ_CONFIG_POP_CONSUMER}};
+    for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
+        if (strcmp(what, clients[i].name) == 0) {
+            print_client(clients[i].kind, form);
+            return true;
+        }
+    }
+    if (strcmp(what, "broker") == 0) {
+        print_broker(form);
+        return true;
+    }
+    if (strcmp(what, "metrics") == 0) {
+        print_metrics(form);
+        return true;
+    }
+    return false;
+}
+
 int tool_options(int argc, char **argv)
 {
     const char *what = NULL;
@@ -113,25 +141,8 @@ int tool_options(int argc, char **argv)
         }
         form = json ? FORM_JSON : FORM_TEXT;
     }
-    if (what == NULL) {
+    if (what == NULL || !print_kind(what, form)) {
         return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, pop-consumer, broker or metrics");
-    }
-    if (strcmp(what, "producer") == 0) {
-        print_client(RMQ_CONFIG_PRODUCER, form);
-    } else if (strcmp(what, "consumer") == 0) {
-        print_client(RMQ_CONFIG_CONSUMER, form);
-    } else if (strcmp(what, "pull-consumer") == 0) {
-        print_client(RMQ_CONFIG_PULL_CONSUMER, form);
-    } else if (strcmp(what, "lite-pull-consumer") == 0) {
-        print_client(RMQ_CONFIG_LITE_PULL_CONSUMER, form);
-    } else if (strcmp(what, "pop-consumer") == 0) {
-        print_client(RMQ_CONFIG_POP_CONSUMER, form);
-    } else if (strcmp(what, "broker") == 0) {
-        print_broker(form);
-    } else if (strcmp(what, "metrics") == 0) {
-        print_metrics(form);
-    } else {
-        return tool_wrong("'%s' is not producer, consumer, pull-consumer, lite-pull-consumer, pop-consumer or broker", what);
     }
     return TOOL_DONE;
 }

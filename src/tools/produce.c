@@ -31,14 +31,22 @@ struct produce {
     atomic_llong failed;       /* atomic: relaxed, as above */
 };
 
-/* The i-th of the ids that a batch answers with, separated by commas. */
-static void add_id(struct tool_text *line, const char *name, const char *ids, size_t i)
+/* The i-th of the ids that a batch answers with, separated by commas: n bytes. */
+static const char *find_id(const char *ids, size_t i, size_t *n)
 {
     while (i > 0 && strchr(ids, ',') != NULL) {
         ids = strchr(ids, ',') + 1;
         i--;
     }
-    tool_json_bytes(line, name, ids, strcspn(ids, ","));
+    *n = strcspn(ids, ",");
+    return ids;
+}
+
+static void add_id(struct tool_text *line, const char *name, const char *ids, size_t i)
+{
+    size_t n = 0;
+    const char *id = find_id(ids, i, &n);
+    tool_json_bytes(line, name, id, n);
 }
 
 static void print_result(const struct produce *p, const rmq_send_result *result, size_t i)
@@ -58,8 +66,10 @@ static void print_result(const struct produce *p, const rmq_send_result *result,
         }
         tool_json_close(&line);
     } else {
-        tool_text_format(&line, "%s  %s  queue %d of %s, offset %lld",
-                         rmq_send_result_status_name(result), rmq_send_result_msg_id(result),
+        size_t n = 0;
+        const char *id = find_id(rmq_send_result_msg_id(result), i, &n);
+        tool_text_format(&line, "%s  %.*s  queue %d of %s, offset %lld",
+                         rmq_send_result_status_name(result), (int)n, id,
                          rmq_send_result_queue_id(result), rmq_send_result_broker_name(result),
                          (long long)offset);
     }
@@ -253,10 +263,13 @@ static int check_options(struct produce *p)
     if (sources > 1) {
         return tool_wrong("give one of: a body, --file, --lines, --json-lines");
     }
-    return tool_output(p->output, &p->json) ? TOOL_GO : TOOL_USAGE;
+    if (!tool_output(p->output, &p->json)) {
+        return TOOL_USAGE;
+    }
+    return tool_check_settings(&p->settings);
 }
 
-/* Without any source a terminal gets an explanation, and a pipe is read by lines. */
+/* Standard input is read only when that was asked for: a forgotten body shall not wait for one. */
 static int choose_input(struct produce *p)
 {
     struct tool_input *input = &p->input;
@@ -296,12 +309,11 @@ static rmq_status set_compression(rmq_config *config, const char *way, rmq_error
 /* "NAME=VALUE"; a value may hold any character. */
 static rmq_status set_option(rmq_config *config, const char *setting, rmq_error **err)
 {
-    char name[64] = "";
     const char *equals = strchr(setting, '=');
-    if (equals != NULL && (size_t)(equals - setting) < sizeof name) {
-        memcpy(name, setting, (size_t)(equals - setting));
-    }
-    return rmq_config_set(config, name, equals != NULL ? equals + 1 : "", err);
+    char *name = strndup(setting, (size_t)(equals - setting));
+    rmq_status st = name != NULL ? rmq_config_set(config, name, equals + 1, err) : RMQ_ERR_NOMEM;
+    free(name);
+    return st;
 }
 
 static int start_producer(struct produce *p)

@@ -83,7 +83,7 @@ static int check_options(struct request *r)
         return TOOL_USAGE;
     }
     if (r->topic == NULL) {
-        return tool_wrong("--topic is required");
+        return tool_wrong("a topic is needed: -t TOPIC");
     }
     if (r->lines + r->json_lines + (r->body != NULL) != 1) {
         return tool_wrong("give one of: a body, --lines, --json-lines");

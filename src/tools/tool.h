@@ -93,6 +93,9 @@ struct tool_usage {
 /* Reads the options. Returns TOOL_GO, or the exit code after printing help or what is wrong. */
 int tool_parse(const struct tool_usage *usage, int argc, char **argv);
 
+/* TOOL_USAGE after a complaint when one of the words is not "name=value". */
+int tool_check_settings(const struct tool_list *settings);
+
 /* Prints "rmq: …" to standard error and returns TOOL_USAGE. */
 int tool_wrong(const char *format, ...) RMQ_PRINTF(1, 2);
 
@@ -108,7 +111,10 @@ bool tool_output(const char *given, bool *json);
 int64_t tool_now_us(void); /* monotonic */
 void tool_sleep_until_us(int64_t at);
 
-/* Signals SIGTERM and SIGINT as a descriptor that becomes readable. Blocks them in this thread and in all that are started later,
+/* Whether nobody reads standard output any more, as behind `| head -1`. */
+bool tool_reader_is_gone(void);
+
+/* Signals SIGTERM, SIGINT and SIGHUP (unless it is ignored, as by nohup) as a descriptor that becomes readable. Blocks them in this thread and in all that are started later,
  * so it comes first. */
 int tool_signals(void);
 

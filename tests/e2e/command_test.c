@@ -3,10 +3,12 @@
 /*
  * `rmq produce`, `rmq consume` and `rmq broker`: exit codes and words for command lines that are wrong, and output that cannot be written.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
@@ -46,7 +48,7 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
            "--timestamp is");
     expect("127.0.0.1:1", "produce -t T -f /dev/zero 2>&1", 1, "more than 64 MiB");
     expect("127.0.0.1:1", "broker --set listenPort 2>&1", 2,
-           "--set needs key=value, not 'listenPort'");
+           "--set needs name=value, not 'listenPort'");
 }
 
 static void a_broker_keeps_its_store_unless_told_otherwise(void)
@@ -76,10 +78,82 @@ static void what_could_not_be_printed_is_not_consumed(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_line_that_is_no_message_is_named_with_its_number_and_fault(void)
+{
+    static const char *const lines[][2] = {
+        {"{bad}", "line 1: not JSON from byte"},
+        {"{\"body\":\"x\"} more", "line 1: not JSON from byte 14 on"},
+        {"[]", "line 1: not a JSON object"},
+        {"{\"body\":3}", "line 1: \"body\" is not a string"},
+        {"{\"boddy\":\"x\"}", "line 1: no \"body\""},
+        {"{\"bodyBase64\":\"%%%\"}", "line 1: \"bodyBase64\" is not base64"},
+        {"{\"body\":\"a\\u0000b\"}", "line 1: a NUL in it"},
+        {"{\"body\":\"x\",\"delayLevel\":\"a\"}", "line 1: \"delayLevel\" is not a whole number"},
+        {"{\"body\":\"x\",\"keys\":3}", "line 1: \"keys\" is neither"},
+        {"{\"body\":\"x\",\"properties\":[]}", "line 1: \"properties\" is not an object"},
+        {"{\"body\":\"x\",\"properties\":{\"a\":1}}", "line 1: property \"a\" is not a string"},
+        {"{\"body\":\"x\",\"properties\":{\"TAGS\":\"a\"}}",
+         "line 1: property \"TAGS\": a reserved"},
+    };
+    char words[300];
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        snprintf(words, sizeof words, "produce -t T --json-lines 2>&1 <<'END'\n%s\nEND",
+                 lines[i][0]);
+        expect("127.0.0.1:1", words, 1, lines[i][1]);
+    }
+    expect("127.0.0.1:1", "produce -t T --lines 2>&1 <<'END'\n\nEND", 1, "line 1: empty");
+}
+
+static void each_message_of_a_batch_is_printed_with_its_own_id(void)
+{
+    struct tl_cluster cluster;
+    char words[300];
+    tl_cluster_start(&cluster, 1);
+    snprintf(words, sizeof words,
+             "produce -t %s --lines --batch 3 <<'END' | awk '{ print $2 }' | sort -u | grep -vc ,\n"
+             "a\nb\nc\nEND",
+             cluster.topic);
+    expect(cluster.namesrv, words, 0, "3");
+    tl_cluster_stop(&cluster);
+}
+
+/* Temporary stores of commands come into an empty folder. */
+static void make_temporary(char *folder)
+{
+    TL_CHECK(mkdtemp(folder) != NULL);
+    TL_CHECK(setenv("TMPDIR", folder, 1) == 0);
+}
+
+static void a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store(void)
+{
+    char folder[] = "/tmp/rmq-command-XXXXXX";
+    char words[300];
+    make_temporary(folder);
+    expect("", "demo | head -1", 0, "1. A name server");
+    signal(SIGHUP, SIG_DFL); /* nohup hands down that it is ignored */
+    snprintf(words, sizeof words,
+             "broker --temporary > %s.out & until grep ready %s.out; do sleep 0.02; done; "
+             "rm %s.out; kill -HUP $!; wait $!",
+             folder, folder, folder);
+    expect("", words, 0, "ready broker=");
+    TL_CHECK(rmdir(folder) == 0);
+}
+
+static void a_closed_output_is_no_place_for_other_files(void)
+{
+    expect("", "broker --temporary --set listenPort=x 2>&1 >&-", 1, "is not a number in");
+    expect("", "version 2>&1 >&-", 1, "standard output");
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         TL_CASE(a_wrong_command_line_is_told_before_anything_is_done),
+        TL_CASE(a_line_that_is_no_message_is_named_with_its_number_and_fault),
+        TL_CASE(each_message_of_a_batch_is_printed_with_its_own_id),
+        {"a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store",
+         a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store, 60},
+        TL_CASE(a_closed_output_is_no_place_for_other_files),
         TL_CASE(a_broker_keeps_its_store_unless_told_otherwise),
         {"what_could_not_be_printed_is_not_consumed", what_could_not_be_printed_is_not_consumed,
          60},
