@@ -195,15 +195,20 @@ static rmq_status unknown_key(const struct rq_table *table, const char *name, rm
     return rq_error_set(err, RMQ_ERR_INVALID, "unknown %s option \"%s\"", table->object, name);
 }
 
+static bool is_number(const struct rq_option *option)
+{
+    return option->type == RQ_OPT_I32 || option->type == RQ_OPT_I64;
+}
+
 static rmq_status bad_value(const struct rq_table *table, const struct rq_option *option,
                             const char *value, rmq_error **err)
 {
     struct rq_buf range;
     rq_buf_init(&range, 0);
     rq_table_range_text(option, &range);
-    rmq_status st = rq_error_set(err, RMQ_ERR_INVALID, "%s option %s: \"%s\" is not a %s in %s",
+    rmq_status st = rq_error_set(err, RMQ_ERR_INVALID, "%s option %s: \"%s\" is not %s %s",
                                  table->object, option->name, value,
-                                 rq_option_type_name(option->type), rq_buf_cstr(&range));
+                                 is_number(option) ? "a number in" : "one of", rq_buf_cstr(&range));
     rq_buf_free(&range);
     return st;
 }

@@ -45,6 +45,7 @@ static rmq_status add_registrar(struct rq_registration *registration, struct rq_
     rmq_status st = rq_peer_get(registration->peers, text, &registrar->peer, err);
     rq_free(text);
     if (!st) {
+        rq_peer_set_role(registrar->peer, "namesrv");
         registrar->registration = registration;
         registration->count++;
     }
@@ -186,9 +187,12 @@ static void end_round(struct rq_registration *registration)
     }
 }
 
-static void note_result(struct rq_registrar *registrar, bool failed, const char *why)
+/* why NULL: it works; that it cannot be connected has been told by the connection. */
+static void note_result(struct rq_registrar *registrar, rmq_status status, const char *why)
 {
-    if (failed && !registrar->failed) {
+    bool failed = why != NULL;
+    bool told = status == RMQ_ERR_CONNECT || status == RMQ_ERR_RESOLVE;
+    if (failed && !registrar->failed && !told) {
         RQ_LOG(WARN, "registration at the name server failed", "namesrv=%s why=%s",
                rq_peer_address(registrar->peer), why);
     } else if (!failed && registrar->failed) {
@@ -211,7 +215,7 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
         (void)snprintf(why, sizeof why, "%s", rmq_status_text(status));
     }
     if (!registration->stopped) {
-        note_result(registrar, !ok, why);
+        note_result(registrar, status, ok ? NULL : why);
     }
     registration->succeeded += ok;
     if (--registration->running == 0) {
@@ -232,7 +236,7 @@ static void call_one(struct rq_registration *registration, struct rq_registrar *
         st = rq_peer_call(registrar->peer, &registrar->call, out, rq_deadline_ms(timeout_ms), RQ_WAIT);
     }
     if (st) {
-        note_result(registrar, true, rmq_status_text(st));
+        note_result(registrar, st, rmq_status_text(st));
         registration->running--;
     }
 }

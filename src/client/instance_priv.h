@@ -25,6 +25,7 @@ struct rq_topic {
     struct rq_list lookups; /* rq_lookup.node */
     bool asking;            /* a query is under way */
     bool told_unknown;      /* the watches know that there is no route */
+    bool missed;            /* a consumer waits for it; logged */
     bool failing;           /* the last refresh failed; logged */
     /* Of the query under way: > 0 when an unknown topic may be made by a send. */
     int32_t default_queues;

@@ -60,6 +60,7 @@ struct query {
     struct rq_buf frame;
     struct rq_buf reasons;
     rmq_error *error; /* of the last server that answered with an error code */
+    bool reached; /* a server was connected, and yet gave no answer that helps */
     struct rq_timer hedge;
     struct rq_task task;
     size_t asked;             /* attempts begun */
@@ -290,9 +291,10 @@ static void finish(struct query *query, struct rq_in *answer, const rmq_error *e
     done(query->user, answer, err);
 }
 
-static void note_reason(struct query *query, const char *address, const char *words)
+/* words name the address. */
+static void note_reason(struct query *query, const char *words)
 {
-    rq_buf_addf(&query->reasons, "%s%s: %s", query->reasons.len ? "; " : "", address, words);
+    rq_buf_addf(&query->reasons, "%s%s", query->reasons.len ? "; " : "", words);
 }
 
 static void fail_query(struct query *query)
@@ -305,10 +307,12 @@ static void fail_query(struct query *query)
                      rq_buf_cstr(&query->reasons));
         rq_error_set_broker(err, servers->list);
     }
-    if (!servers->down) {
-        servers->down = true;
-        RQ_LOG(WARN, "no name server answers", "%s", rmq_error_message(err));
+    /* That the only one cannot be connected has been told by the connection. */
+    bool told = query->set && query->set->count == 1 && !query->reached;
+    if (!servers->down && !told) {
+        RQ_LOG(WARN, "no name server answers", "%s", rq_buf_cstr(&query->reasons));
     }
+    servers->down = true;
     finish(query, NULL, err);
     rmq_error_destroy(err);
 }
@@ -361,13 +365,15 @@ static void answer_came(struct rq_call *call, rmq_status status, struct rq_in *a
         }
         finish(query, answer, NULL);
     } else if (status == RMQ_OK) {
+        query->reached = true;
         note_refusal(query, server->address, answer->header);
-        note_reason(query, server->address, rmq_error_message(query->error));
+        note_reason(query, rmq_error_message(query->error));
         give_up_on(query);
     } else {
         rmq_error *why = NULL;
+        query->reached |= status != RMQ_ERR_CONNECT && status != RMQ_ERR_RESOLVE;
         (void)rq_peer_error(server->peer, status, &why);
-        note_reason(query, server->address, why ? rmq_error_message(why) : rmq_status_text(status));
+        note_reason(query, rmq_error_message(why));
         rmq_error_destroy(why);
         give_up_on(query);
     }
@@ -398,6 +404,7 @@ static rmq_status start_attempt(struct query *query, struct attempt *attempt)
             server->peer = NULL;
             return st;
         }
+        rq_peer_set_role(server->peer, "namesrv");
     }
     struct rq_out *out = copy_frame(query);
     if (!out) {
@@ -424,7 +431,9 @@ static void ask_next(struct query *query)
             return;
         }
         query->pending--;
-        note_reason(query, query->set->servers[attempt->server].address, rmq_status_text(st));
+        query->reached = true;
+        rq_buf_addf(&query->reasons, "%s%s: %s", query->reasons.len ? "; " : "",
+                    query->set->servers[attempt->server].address, rmq_status_text(st));
     }
     if (query->pending == 0 && query->done) {
         fail_query(query);

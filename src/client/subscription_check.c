@@ -5,6 +5,7 @@
  * this one, before anything is pulled. A refusal ends a start, and is an error event later. I/O
  * thread. Counterpart: MQClientInstance.checkClientInBroker.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -42,7 +43,9 @@ static void on_checked(struct rq_ask *ask, rmq_status status, struct rq_in *answ
         rq_pull_all(consumer);
     } else if (status == RMQ_OK) {
         rmq_error *err = NULL;
-        rq_answer_error(RMQ_OK, answer->header, topic->topic, "subscription", &err);
+        char what[RQ_NAME_MAX + 32];
+        (void)snprintf(what, sizeof what, "subscription of topic %s", topic->topic);
+        rq_answer_error(RMQ_OK, answer->header, rq_conn_remote(answer->conn), what, &err);
         topic->refused = true;
         keep_refusal(consumer, err);
     } /* else: the next rebalance asks again */

@@ -147,6 +147,10 @@ static void apply_route(struct rq_topic *topic, struct rq_route *route)
     topic->route = route;
     rq_mutex_unlock(&instance->route_lock);
     rq_route_release(old);
+    if (topic->missed) {
+        RQ_LOG(WARN, "the topic is there now", "topic=%s", topic->name);
+    }
+    topic->missed = false;
     topic->told_unknown = false;
     rq_brokers_apply(instance, route);
     tell_watches(topic);
@@ -174,8 +178,9 @@ static void topic_is_unknown(struct rq_topic *topic, const rmq_error *err)
 {
     if (!topic->route && !topic->told_unknown) {
         topic->told_unknown = true;
-        if (!is_quiet_topic(topic->name)) {
-            RQ_LOG(INFO, "topic has no route", "topic=%s", topic->name);
+        topic->missed = !rq_list_empty(&topic->watches) && !is_quiet_topic(topic->name);
+        if (topic->missed) {
+            RQ_LOG(WARN, "no such topic yet, it is waited for", "topic=%s", topic->name);
         }
         tell_watches(topic);
     }
@@ -184,7 +189,8 @@ static void topic_is_unknown(struct rq_topic *topic, const rmq_error *err)
 
 static void refresh_failed(struct rq_topic *topic, const rmq_error *err)
 {
-    if (!topic->failing) {
+    /* Without a name server each topic fails: that is told once for all, in namesrv.c. */
+    if (!topic->failing && rmq_error_status(err) != RMQ_ERR_NO_NAMESRV) {
         topic->failing = true;
         RQ_LOG(WARN, "route refresh failed", "topic=%s reason=%s", topic->name,
                rmq_error_message(err));

@@ -180,6 +180,7 @@ static struct rq_peer *make_peer(struct rq_peers *peers, const char *address)
     }
     peer->peers = peers;
     peer->address = copy;
+    peer->role = "peer";
     peer->seed = (uint32_t)rq_mono_us() ^ (uint32_t)rq_hash_bytes(address, strlen(address));
     atomic_init(&peer->refs, 1);
     atomic_init(&peer->holders, 0);
@@ -266,6 +267,11 @@ void rq_peer_put(struct rq_peer *peer)
         rq_mutex_unlock(&peer->lock);
     }
     rq_peer_unref(peer);
+}
+
+void rq_peer_set_role(struct rq_peer *peer, const char *role)
+{
+    peer->role = role;
 }
 
 const char *rq_peer_address(const struct rq_peer *peer)

@@ -68,6 +68,9 @@ struct rq_peer *rq_peer_retain(struct rq_peer *peer);
 /* The connection stays until it is idle; NULL is accepted. */
 void rq_peer_put(struct rq_peer *peer);
 
+/* What log lines call the peer ("namesrv=…" instead of "peer=…"). Loop, before it returns to the loop for the first time; static text. */
+void rq_peer_set_role(struct rq_peer *peer, const char *role);
+
 const char *rq_peer_address(const struct rq_peer *peer); /* as given; immutable */
 bool rq_peer_connected(struct rq_peer *peer);            /* any thread; a hint */
 

@@ -4,6 +4,7 @@
  * How a peer gets its connection, and again after its end: attempts, back-off, the log of an outage (see client.h). All on the loop; other threads
  * ask the loop to look at a peer. Counterpart: NettyRemotingClient's createChannel and connect handlers.
  */
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -43,24 +44,35 @@ static void log_failure(struct rq_peer *peer, const char *reason)
     peer->attempts++;
     if (peer->outage_ms == 0) {
         peer->outage_ms = rq_loop_now(peer->peers->loop);
-        RQ_LOG(WARN, "connect failed, trying on", "peer=%s reason=\"%s\"", peer->address, reason);
+        RQ_LOG(WARN, "connect failed, trying on", "%s=%s reason=\"%s\"", peer->role, peer->address,
+               reason);
     }
 }
 
 static void log_recovery(struct rq_peer *peer)
 {
     if (peer->outage_ms != 0) {
-        RQ_LOG(INFO, "connected again", "peer=%s after_ms=%lld attempts=%d", peer->address,
+        RQ_LOG(INFO, "connected again", "%s=%s after_ms=%lld attempts=%d", peer->role, peer->address,
                (long long)(rq_loop_now(peer->peers->loop) - peer->outage_ms), peer->attempts);
     }
     peer->outage_ms = 0;
     peer->attempts = 0;
 }
 
+/* A reason begins with the address that was tried: said already, unless the peer has a name. */
+static const char *without_address(const struct rq_peer *peer, const char *reason)
+{
+    size_t n = strlen(peer->address);
+    return strncmp(reason, peer->address, n) == 0 && strncmp(reason + n, ": ", 2) == 0
+               ? reason + n + 2
+               : reason;
+}
+
 static void attempt_failed(struct rq_peer *peer, rmq_status st, const char *reason)
 {
     struct rq_list failed;
     rq_list_init(&failed);
+    reason = without_address(peer, reason);
     char *copy = rq_strdup(reason);
     log_failure(peer, reason);
     rq_mutex_lock(&peer->lock);

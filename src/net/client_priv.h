@@ -60,6 +60,7 @@ struct rq_peer {
 
     /* owned by the loop's thread */
     struct rq_connect connect;
+    const char *role; /* in log lines; static */
     bool dormant; /* closed as idle: connects again when asked, not by itself */
     int64_t connected_ms;
     int64_t backoff_ms; /* 0 = the next attempt is at once */

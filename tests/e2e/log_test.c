@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * What a program's log shows at the default level when something is away: one line when it goes, one when it is back, however much waits for it.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define LINES_MAX 100
+
+static struct {
+    pthread_mutex_t lock;
+    char lines[LINES_MAX][512]; /* guarded by lock, as the count */
+    int count;
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_line(rmq_log_level level, const char *line, void *user)
+{
+    (void)level;
+    (void)user;
+    pthread_mutex_lock(&seen.lock);
+    if (seen.count < LINES_MAX) {
+        snprintf(seen.lines[seen.count++], sizeof seen.lines[0], "%s", line);
+    }
+    pthread_mutex_unlock(&seen.lock);
+}
+
+/* Lines with these words in them. */
+static int count_lines(const char *words)
+{
+    int count = 0;
+    pthread_mutex_lock(&seen.lock);
+    for (int i = 0; i < seen.count; i++) {
+        count += strstr(seen.lines[i], words) != NULL;
+    }
+    pthread_mutex_unlock(&seen.lock);
+    return count;
+}
+
+static bool is_told(void *words)
+{
+    return count_lines(words) > 0;
+}
+
+static void fail_to_send(rmq_producer *producer, const char *topic, rmq_status expected)
+{
+    rmq_message *message = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_message_create(topic, &message, &err));
+    TL_EQUAL(rmq_message_copy_body(message, "x", 1), RMQ_OK);
+    TL_EQUAL(rmq_producer_send(producer, message, 5000, NULL, NULL), expected);
+    rmq_message_destroy(message);
+}
+
+/* On an address that no other test uses, so that its port is still free when it is started again. */
+static rmq_namesrv *start_namesrv(int port)
+{
+    rmq_namesrv *namesrv = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_namesrv_start("127.0.0.77", port, &namesrv, &err));
+    return namesrv;
+}
+
+static void a_dead_name_server_is_told_once_and_once_when_it_is_back(void)
+{
+    char addr[64];
+    rmq_namesrv *namesrv = start_namesrv(0);
+    snprintf(addr, sizeof addr, "%s", rmq_namesrv_addr(namesrv));
+    rmq_namesrv_stop(namesrv);
+    rmq_producer_options options;
+    rmq_producer *producer = NULL;
+    rmq_error *err = NULL;
+    rmq_log_set(RMQ_LOG_WARN, keep_line, NULL);
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "loggers";
+    options.namesrv_addr = addr;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    fail_to_send(producer, "One", RMQ_ERR_NO_NAMESRV);
+    fail_to_send(producer, "Two", RMQ_ERR_NO_NAMESRV);
+    fail_to_send(producer, "Three", RMQ_ERR_NO_NAMESRV);
+    TL_EQUAL(count_lines(""), 1);
+    TL_EQUAL(count_lines(addr), 1);
+    TL_EQUAL(count_lines("namesrv="), 1);
+    namesrv = start_namesrv(atoi(strrchr(addr, ':') + 1));
+    int64_t end = tl_now_ms() + 20000;
+    while (!is_told("name server answers again") && tl_now_ms() < end) {
+        rmq_message *message = NULL;
+        TL_OK(rmq_message_create("One", &message, &err));
+        TL_EQUAL(rmq_message_copy_body(message, "x", 1), RMQ_OK);
+        TL_CHECK(rmq_producer_send(producer, message, 1000, NULL, NULL) != RMQ_OK); /* no broker */
+        rmq_message_destroy(message);
+    }
+    TL_EQUAL(count_lines("name server answers again"), 1);
+    TL_EQUAL(count_lines(""), 2);
+    rmq_producer_destroy(producer);
+    rmq_namesrv_stop(namesrv);
+}
+
+static void a_missing_topic_is_told_once_and_once_when_it_is_there(void)
+{
+    struct tl_cluster cluster;
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    rmq_log_set(RMQ_LOG_WARN, keep_line, NULL);
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster.group;
+    options.namesrv_addr = cluster.namesrv;
+    options.poll_name_server_interval_ms = 100;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, "Later", "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    TL_CHECK(tl_wait(is_told, "no such topic yet, it is waited for topic=Later", 10000));
+    tl_pause(350); /* some more refreshes, which shall say nothing */
+    TL_OK(rmq_broker_create_topic(cluster.broker, "Later", 2, &err));
+    TL_CHECK(tl_wait(is_told, "the topic is there now topic=Later", 20000));
+    TL_EQUAL(count_lines("Later"), 2);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        {"a_dead_name_server_is_told_once_and_once_when_it_is_back",
+         a_dead_name_server_is_told_once_and_once_when_it_is_back, 60},
+        {"a_missing_topic_is_told_once_and_once_when_it_is_there",
+         a_missing_topic_is_told_once_and_once_when_it_is_there, 60},
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
