@@ -188,7 +188,10 @@ static cJSON *parse(const struct line *line, const char *text, size_t length)
         return NULL;
     }
     cJSON *object = cJSON_ParseWithLengthOpts(text, length, &end, false);
-    size_t at = end != NULL ? (size_t)(end - text) : 0;
+    if (end == NULL) {
+        end = text; /* no memory */
+    }
+    size_t at = (size_t)(end - text);
     if (object != NULL) {
         at += strspn(end, " \t\r\n");
     }
