@@ -66,10 +66,21 @@ void rq_consumer_pool_quiet(struct rq_pool *pool)
     rq_mutex_unlock(&consumer->lock);
 }
 
+/* Answers that came with one read wake a worker once. Loop. */
+static void pool_wake_soon(struct rq_pool *pool)
+{
+    struct rmq_consumer *consumer = of_pool(pool);
+    if (!consumer->wake_posted) {
+        consumer->wake_posted = true;
+        (void)rq_loop_post(consumer->loop, &consumer->wake);
+    }
+}
+
 static const struct rq_pool_ops pool_ops = {.done = pool_done,
                                             .later = pool_later,
                                             .prepare = pool_prepare,
                                             .quiet = rq_consumer_pool_quiet,
+                                            .wake_soon = pool_wake_soon,
                                             .turn_take = rq_order_take,
                                             .turn_result = rq_order_result,
                                             .turn_left = rq_order_left};
@@ -123,6 +134,13 @@ static void on_feed(struct rq_task *task)
     rq_pull_starved(consumer);
 }
 
+static void on_wake(struct rq_task *task)
+{
+    struct rmq_consumer *consumer = RQ_CONTAINER_OF(task, struct rmq_consumer, wake);
+    consumer->wake_posted = false;
+    rq_pool_wake(&consumer->pool);
+}
+
 /* ---- create ---- */
 
 static rmq_status open_instance(struct rmq_consumer *consumer, rmq_error **err)
@@ -168,6 +186,7 @@ static void init_parts(struct rmq_consumer *consumer)
     atomic_init(&consumer->starving, false);
     atomic_init(&consumer->feed_posted, false);
     consumer->feed.run = on_feed;
+    consumer->wake.run = on_wake;
     rq_mutex_init(&consumer->lock);
     rq_cond_init(&consumer->change);
     rq_list_init(&consumer->topics);

@@ -222,6 +222,7 @@ struct rmq_consumer {
     atomic_bool feed_posted; /* atomic: acq_rel: who sets it posts feed */
     _Atomic int64_t given_up_quiet_ms; /* atomic: seq_cst: not logged before this */
     struct rq_task feed;
+    struct rq_task wake; /* workers, at the end of the loop's turn */
     struct rq_task quiet; /* posted once, by the pool after a stop */
 
     struct rq_mutex lock; /* rank 10 */
@@ -237,6 +238,7 @@ struct rmq_consumer {
     /* loop */
     bool running; /* started and not closing */
     bool suspended;
+    bool wake_posted;
     bool added; /* a member of the instance */
     struct rq_member member;
     struct rq_list topics;

@@ -86,15 +86,22 @@ static size_t split_properties(struct rmq_message_view *view, char *p, size_t n)
 {
     char *to = p;
     char *end = p + n;
+    bool has_nul = memchr(p, '\0', n) != NULL; /* hardly ever: then each part is looked at */
     while (p < end) {
         char *stop = memchr(p, RQ_PROP_VALUE_END, (size_t)(end - p));
         char *next = stop ? stop + 1 : end;
         stop = stop ? stop : end;
         char *middle = memchr(p, RQ_PROP_NAME_END, (size_t)(stop - p));
         size_t name_n = middle ? (size_t)(middle - p) : 0;
-        size_t value_n = middle ? strnlen(middle + 1, (size_t)(stop - middle - 1)) : 0;
-        if (name_n > 0 && value_n > 0 && !memchr(p, '\0', name_n)) {
-            memmove(to, p, name_n + 1 + value_n);
+        size_t value_n = middle ? (size_t)(stop - middle - 1) : 0;
+        if (has_nul) {
+            name_n = memchr(p, '\0', name_n) ? 0 : name_n;
+            value_n = middle ? strnlen(middle + 1, value_n) : 0;
+        }
+        if (name_n > 0 && value_n > 0) {
+            if (to != p) {
+                memmove(to, p, name_n + 1 + value_n);
+            }
             to[name_n] = '\0';
             to[name_n + 1 + value_n] = '\0';
             note_property(view, to, name_n, to + name_n + 1);
@@ -108,24 +115,24 @@ static size_t split_properties(struct rmq_message_view *view, char *p, size_t n)
 static void fill_view(struct rmq_message_view *view, struct rq_views *views,
                       const struct rq_msg *msg, const char *broker_name, char **text)
 {
-    view->views = views;
-    view->broker_name = broker_name;
-    view->tag = view->keys = view->unique_id = "";
-    view->body = msg->body.p;
-    view->body_size = msg->body.n;
-    view->queue_id = msg->queue_id;
-    view->flag = msg->flag;
-    view->sys_flag = msg->sys_flag;
-    atomic_init(&view->reconsume_times, msg->reconsume_times);
-    view->queue_offset = msg->queue_offset;
-    view->commit_log_offset = msg->commit_log_offset;
-    view->born_timestamp_ms = msg->born_timestamp_ms;
-    view->store_timestamp_ms = msg->store_timestamp_ms;
-    view->prepared_offset = msg->prepared_transaction_offset;
-    view->born_host = msg->born_host;
-    view->store_host = msg->store_host;
-    atomic_init(&view->expanded, NULL);
-    atomic_init(&view->lazy, NULL);
+    *view = (struct rmq_message_view){.views = views,
+                                      .broker_name = broker_name,
+                                      .tag = "",
+                                      .keys = "",
+                                      .unique_id = "",
+                                      .body = msg->body.p,
+                                      .body_size = msg->body.n,
+                                      .queue_id = msg->queue_id,
+                                      .flag = msg->flag,
+                                      .sys_flag = msg->sys_flag,
+                                      .reconsume_times = msg->reconsume_times,
+                                      .queue_offset = msg->queue_offset,
+                                      .commit_log_offset = msg->commit_log_offset,
+                                      .born_timestamp_ms = msg->born_timestamp_ms,
+                                      .store_timestamp_ms = msg->store_timestamp_ms,
+                                      .prepared_offset = msg->prepared_transaction_offset,
+                                      .born_host = msg->born_host,
+                                      .store_host = msg->store_host};
     rq_list_init(&view->node);
 
     char *properties = writable(msg->properties.p);
@@ -136,7 +143,9 @@ static void fill_view(struct rmq_message_view *view, struct rq_views *views,
     }
     view->properties = properties ? properties : "";
     view->properties_len =
-        msg->properties.n ? split_properties(view, properties, msg->properties.n) : 0;
+        properties && msg->properties.n
+            ? split_properties(view, properties, msg->properties.n)
+            : 0;
 
     /* The byte behind the topic is the first of the properties' length, which has been read. */
     writable(msg->topic.p)[msg->topic.n] = '\0';
@@ -173,8 +182,8 @@ rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
                             "answer of broker %s: %zu bytes that are no message", broker_name,
                             body.n);
     }
-    struct rq_views *views = rq_calloc(1, sizeof *views + m.count * sizeof views->items[0] +
-                                              strlen(broker_name) + 1 + m.text);
+    struct rq_views *views = rq_alloc(sizeof *views + m.count * sizeof views->items[0] +
+                                      strlen(broker_name) + 1 + m.text);
     if (!views) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "%zu messages of broker %s", m.count, broker_name);
     }

@@ -173,11 +173,22 @@ bool rq_pool_submit(struct rq_pool *pool, struct rq_pulled *pulled)
         rq_list_add_tail(&pool->ready, &pulled->run.node);
         rq_pool_offer_locked(pool, pulled->count);
     }
-    rq_pool_unlock_and_wake(pool);
+    if (pool->options.ops->wake_soon && pool->owed > 0) {
+        rq_mutex_unlock(&pool->lock);
+        pool->options.ops->wake_soon(pool);
+    } else {
+        rq_pool_unlock_and_wake(pool);
+    }
     if (stopped) {
         rq_pulled_release(pulled);
     }
     return first;
+}
+
+void rq_pool_wake(struct rq_pool *pool)
+{
+    rq_mutex_lock(&pool->lock);
+    rq_pool_unlock_and_wake(pool);
 }
 
 rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index)

@@ -54,6 +54,9 @@ struct rq_pool_ops {
     bool (*prepare)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index);
     /* After a stop: the last one that had messages in hands has come back. */
     void (*quiet)(struct rq_pool *pool);
+    /* In submit: rq_pool_wake is to be called before this thread sleeps, once for all that is
+     * submitted until then. NULL: submit itself wakes, each time. */
+    void (*wake_soon)(struct rq_pool *pool);
 
     /* Ordered. The next messages of the queue, with a reference of their pull; false: none may be
      * handed out now. */
@@ -142,6 +145,8 @@ void rq_pool_destroy(struct rq_pool *pool); /* after join */
 /* Offers a pull's messages, with one reference of the caller's. Returns whether there was no
  * work before (a taker's notice is due). */
 bool rq_pool_submit(struct rq_pool *pool, struct rq_pulled *pulled);
+
+void rq_pool_wake(struct rq_pool *pool); /* see wake_soon */
 
 /* Offers one message once more, as when its send-back failed. Errors: RMQ_ERR_NOMEM. */
 rmq_status rq_pool_submit_again(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index);

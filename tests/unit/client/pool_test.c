@@ -104,6 +104,19 @@ static void on_quiet(struct rq_pool *from_pool)
 static const struct rq_pool_ops ops = {
     .done = on_done, .later = on_later, .prepare = on_prepare, .quiet = on_quiet};
 
+static atomic_int wakes_asked;
+
+static void on_wake_soon(struct rq_pool *from_pool)
+{
+    atomic_fetch_add(&wakes_asked, 1);
+}
+
+static const struct rq_pool_ops late_ops = {.done = on_done,
+                                            .later = on_later,
+                                            .prepare = on_prepare,
+                                            .quiet = on_quiet,
+                                            .wake_soon = on_wake_soon};
+
 static void reset(void)
 {
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
@@ -460,6 +473,36 @@ START_TEST(several_takers_share_the_work)
 }
 END_TEST
 
+static int32_t takers_asleep(void)
+{
+    rq_mutex_lock(&pool.lock);
+    int32_t takers = pool.takers;
+    rq_mutex_unlock(&pool.lock);
+    return takers;
+}
+
+START_TEST(who_is_submitted_for_may_be_woken_later_for_all_of_it)
+{
+    struct rq_thread thread;
+    open_pool(1, 7, true);
+    pool.options.ops = &late_ops;
+    atomic_store(&wakes_asked, 0);
+    ck_assert_int_eq(rq_thread_start(&thread, "taker", take_all, NULL), RMQ_OK);
+    int64_t deadline = rq_deadline_ms(DEADLINE_MS);
+    while (takers_asleep() == 0 && rq_mono_ms() < deadline) {
+        nap();
+    }
+    submit(0, 32);
+    submit(32, 32);
+    ck_assert_int_ge(atomic_load(&wakes_asked), 1);
+    rq_pool_wake(&pool);
+    await(&done_count, 64);
+    rq_pool_stop(&pool);
+    rq_thread_join(&thread);
+    close_pool();
+}
+END_TEST
+
 Suite *pool_suite(void)
 {
     Suite *suite = suite_create("pool");
@@ -478,6 +521,7 @@ Suite *pool_suite(void)
     tcase_add_test(tcase, a_message_that_stays_in_the_same_hands_is_found);
     tcase_add_test(tcase, a_taker_gets_batches_and_the_descriptor_follows);
     tcase_add_test(tcase, several_takers_share_the_work);
+    tcase_add_test(tcase, who_is_submitted_for_may_be_woken_later_for_all_of_it);
     suite_add_tcase(suite, tcase);
     return suite;
 }
