@@ -11,15 +11,9 @@
 #include "base/thread.h"
 #include "net/call.h"
 #include "net/conn.h"
+#include "net/frame_ref.h"
 #include "net/loop_priv.h"
 #include "net/resolve.h"
-
-/* Counted bytes of a received frame. */
-struct rq_frame_ref {
-    _Atomic uint32_t refs; /* atomic: as any count */
-    uint32_t cap;
-    char bytes[];
-};
 
 /* Calls waiting for answers: slot = opaque & (cap - 1). */
 struct rq_calls {

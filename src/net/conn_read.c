@@ -19,36 +19,6 @@
 #define PARTIAL_EXACT    ((size_t)64 << 10) /* frames up to this size get their memory at once */
 #define PARTIAL_SMALLEST ((size_t)256)
 
-static struct rq_frame_ref *new_ref(size_t cap)
-{
-    struct rq_frame_ref *ref = rq_alloc(sizeof *ref + cap);
-    if (ref) {
-        atomic_init(&ref->refs, 1);
-        ref->cap = (uint32_t)cap;
-    }
-    return ref;
-}
-
-struct rq_frame_ref *rq_frame_ref_create(size_t n, char **bytes)
-{
-    struct rq_frame_ref *ref = new_ref(n);
-    *bytes = ref ? ref->bytes : NULL;
-    return ref;
-}
-
-struct rq_frame_ref *rq_frame_ref_retain(struct rq_frame_ref *ref)
-{
-    atomic_fetch_add_explicit(&ref->refs, 1, memory_order_relaxed);
-    return ref;
-}
-
-void rq_frame_ref_release(struct rq_frame_ref *ref)
-{
-    if (ref && atomic_fetch_sub_explicit(&ref->refs, 1, memory_order_acq_rel) == 1) {
-        rq_free(ref);
-    }
-}
-
 static void move_slice(struct rq_slice *slice, const char *from, const char *to)
 {
     if (slice->p) {
@@ -59,7 +29,7 @@ static void move_slice(struct rq_slice *slice, const char *from, const char *to)
 struct rq_frame_ref *rq_in_keep(struct rq_in *in)
 {
     if (!in->ref) {
-        struct rq_frame_ref *ref = new_ref(in->size);
+        struct rq_frame_ref *ref = rq_frame_ref_take(in->conn->loop, in->size);
         if (!ref) {
             return NULL;
         }
@@ -133,14 +103,11 @@ static bool grow_partial(struct rq_conn *conn, size_t want)
     if (conn->partial && cap <= conn->partial->cap) {
         return true;
     }
-    struct rq_frame_ref *ref = rq_realloc(conn->partial, sizeof *ref + cap);
+    struct rq_frame_ref *ref = conn->partial ? rq_frame_ref_grow(conn->partial, cap)
+                                             : rq_frame_ref_take(conn->loop, cap);
     if (!ref) {
         return false;
     }
-    if (!conn->partial) {
-        atomic_init(&ref->refs, 1);
-    }
-    ref->cap = (uint32_t)cap;
     conn->partial = ref;
     return true;
 }

@@ -133,6 +133,7 @@ static void free_loop(struct rq_loop *loop)
         close(loop->wake_fd);
     }
     rq_free(loop->scratch);
+    rq_frame_cache_drain(&loop->frames);
     rq_loop_unhold(loop);
 }
 
@@ -189,6 +190,7 @@ static bool prepare(struct rq_loop *loop)
     rq_mpsc_init(&loop->tasks);
     rq_list_init(&loop->flush);
     rq_list_init(&loop->look_ups_waiting);
+    rq_frame_cache_init(&loop->frames);
     atomic_init(&loop->refs, 1);
     atomic_init(&loop->stop, false);
     atomic_init(&loop->sleeping, 0);

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/thread.h"
+#include "net/frame_ref.h"
 #include "net/loop.h"
 #include "wire/frame.h"
 
@@ -46,6 +47,7 @@ struct rq_loop {
     struct rq_list flush;  /* struct rq_flush: to be called at the end of the turn */
     char *scratch;         /* RQ_LOOP_SCRATCH bytes that all connections read into */
     struct rq_frame frame; /* the frame being handled */
+    struct rq_frame_cache frames;
     bool self_destroy;     /* last reference dropped on the loop thread */
 };
 
