@@ -17,8 +17,8 @@
 
 typedef struct rmq_store rmq_store;
 
-/* Told while a long operation runs: done of total bytes of the commit log. On the calling thread. false ends the operation with
- * RMQ_ERR_STATE. */
+/* Told while a long operation runs: done of total bytes of the commit log; rebuilding goes along it twice, checking and then building. On the
+ * calling thread. false ends the operation with RMQ_ERR_STATE. */
 typedef bool (*rmq_store_progress_fn)(int64_t done, int64_t total, void *user);
 
 /* One thing that is wrong, as a sentence for people; borrowed for the call. On the calling thread. */
@@ -38,6 +38,7 @@ typedef struct rmq_store_options {
     rmq_store_finding_fn finding; /* may be NULL; verify only, at most max_findings times */
     int32_t max_findings;         /* 100 */
     void *user;                   /* for both */
+    bool salvage; /* rebuild only: a damaged commit log is mended, not refused; false */
 } rmq_store_options;
 
 /* What is in a store. Times are milliseconds since 1970, 0 = none. */
@@ -163,8 +164,8 @@ RMQ_API rmq_status rmq_store_verify(rmq_store *store, rmq_store_check *out, size
 
 /* Builds all consume queues and the key index anew from the commit log of the store in a directory. Queues without a message in the log are kept
  * as they are, so that their numbers go on. The commit log is not changed, but for bytes behind its end. options may be NULL.
- * A commit log that is damaged in the middle is refused, since its messages behind the damage would go: rebuild a copy without
- * the damaged files then. When it fails half way, the next start of a broker completes it. Errors: RMQ_ERR_NOT_FOUND, RMQ_ERR_EXISTS (in use),
+ * A commit log that is damaged in the middle is refused, unless options say salvage: then what is damaged or missing is covered by records
+ * that all readers pass over, the Java broker too, and every good message is kept under its number. When it fails half way, the next start of a broker completes it. Errors: RMQ_ERR_NOT_FOUND, RMQ_ERR_EXISTS (in use),
  * RMQ_ERR_CORRUPT (damaged log), RMQ_ERR_IO, RMQ_ERR_DISK_FULL, RMQ_ERR_STATE (stopped), RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options,
                                      rmq_error **err);

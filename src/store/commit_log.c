@@ -51,12 +51,7 @@ rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
 rmq_status rq_commit_log_load(struct rq_commit_log *log, bool *lengthened, rmq_error **err)
 {
     *lengthened = false;
-    rmq_status st = rq_mapped_file_queue_load(&log->files, lengthened, err);
-    if (st == RMQ_OK && !rq_mapped_file_queue_is_whole(&log->files)) {
-        RQ_LOG(ERROR, "a file is missing in the commit log, messages behind it are not found",
-               "path=%s", log->files.dir);
-    }
-    return st;
+    return rq_mapped_file_queue_load(&log->files, lengthened, err);
 }
 
 void rq_commit_log_free(struct rq_commit_log *log)

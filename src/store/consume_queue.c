@@ -17,7 +17,7 @@
 
 #define SCHEDULE_TOPIC  "SCHEDULE_TOPIC_XXXX"
 #define RECOVER_FILES   3
-#define GAP_MAX_ENTRIES 1000000 /* a larger hole is damage, not a hole */
+#define GAP_MAX_ENTRIES 12000000 /* messages of a log file of 1 GiB; a larger hole is no hole but a wrong number */
 #define GAP_MAX_FILES   64      /* and so is one that needs so many files */
 #define OFFSET_MAX      (INT64_MAX / RQ_CQ_ENTRY_BYTES / 2)
 
@@ -285,23 +285,61 @@ void rq_consume_queue_distrust(struct rq_consume_queue *queue)
     queue->flushed = rq_mapped_file_queue_min(&queue->files);
 }
 
-/* First byte of the first real entry whose message begins at or behind commit_log_min; entries are ordered, blank slots count as before all. */
+/* Number of the first real entry in [from, upto), upto when there is none. */
+static int64_t next_real(struct rq_consume_queue *queue, int64_t from, int64_t upto,
+                         struct rq_store_entry *out)
+{
+    bool real = false;
+    while (from < upto && !(entry_at(queue, from * RQ_CQ_ENTRY_BYTES, out, &real) && real)) {
+        from++;
+    }
+    return from;
+}
+
+/* First byte of the first real entry whose message begins at or behind commit_log_min; entries are ordered, a blank slot counts as the entry behind it. */
 static int64_t first_from(struct rq_consume_queue *queue, int64_t commit_log_min)
 {
     int64_t low = rq_mapped_file_queue_min(&queue->files) / RQ_CQ_ENTRY_BYTES;
-    int64_t high = end_of(queue) / RQ_CQ_ENTRY_BYTES;
+    int64_t end = end_of(queue) / RQ_CQ_ENTRY_BYTES;
+    int64_t high = end;
+    struct rq_store_entry entry;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        struct rq_store_entry entry;
-        bool real = false;
-        bool found = entry_at(queue, middle * RQ_CQ_ENTRY_BYTES, &entry, &real);
-        if (found && real && entry.commit_log_offset >= commit_log_min) {
+        int64_t real = next_real(queue, middle, high, &entry);
+        if (real == high || entry.commit_log_offset >= commit_log_min) {
             high = middle;
         } else {
-            low = middle + 1;
+            low = real + 1;
         }
     }
-    return low * RQ_CQ_ENTRY_BYTES;
+    return next_real(queue, low, end, &entry) * RQ_CQ_ENTRY_BYTES;
+}
+
+void rq_consume_queue_blank(struct rq_consume_queue *queue, int64_t commit_log_from,
+                            int64_t commit_log_to)
+{
+    const struct rq_store_entry blank = {.size = RQ_CQ_BLANK_SIZE};
+    int64_t first = first_from(queue, commit_log_from);
+    int64_t at = first;
+    for (; at < end_of(queue); at += RQ_CQ_ENTRY_BYTES) {
+        struct rq_store_entry entry;
+        struct rq_mapped_file *file = rq_mapped_file_queue_find(&queue->files, at);
+        bool real = file && rq_cq_read(file->data + (at - file->start), &entry);
+        bool beyond = real && entry.commit_log_offset >= commit_log_to;
+        if (real && !beyond) {
+            write_entry(file->data + (at - file->start), &blank);
+            file->flushed = 0;
+        }
+        rq_mapped_file_release(file);
+        if (beyond) {
+            break;
+        }
+    }
+    if (at > first) {
+        RQ_LOG(ERROR, "messages of a queue are lost", "topic=%.*s queue=%d from=%lld to=%lld",
+               (int)queue->topic.n, queue->topic.p, queue->queue_id,
+               (long long)(first / RQ_CQ_ENTRY_BYTES), (long long)(at / RQ_CQ_ENTRY_BYTES));
+    }
 }
 
 void rq_consume_queue_correct_min(struct rq_consume_queue *queue, int64_t commit_log_min)

@@ -64,6 +64,10 @@ rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t com
 rmq_status rq_consume_queue_rewind(struct rq_consume_queue *queue, int64_t commit_log_from,
                                    rmq_error **err);
 
+/* Recovery: entries of messages that begin in [from, to) of the commit log become blank slots; the messages are lost. */
+void rq_consume_queue_blank(struct rq_consume_queue *queue, int64_t commit_log_from,
+                            int64_t commit_log_to);
+
 /* Recovery after a crash: what is in memory need not be on disk; the next flush writes everything. */
 void rq_consume_queue_distrust(struct rq_consume_queue *queue);
 

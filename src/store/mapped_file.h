@@ -38,6 +38,7 @@ struct rq_mapped_file {
     size_t last_step;  /* steps double up to this */
     bool keeps_fd;
     bool syncs_name;
+    bool cut; /* recovery: it had lost its end, or was missing, and reads as zero there */
     struct rq_disk *disk; /* of the store, not used after its close; NULL = the plain calls */
     /* atomic: reference count; the last one unmaps */
     atomic_uint refs;

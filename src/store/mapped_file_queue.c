@@ -20,6 +20,7 @@
 #include "base/sys.h"
 
 #define NAME_DIGITS 20
+#define MISSING_MAX 1000 /* files in a row; more is another size of files, or another store */
 
 rmq_status rq_mapped_file_queue_init(struct rq_mapped_file_queue *queue, const char *dir,
                                      size_t file_size, const struct rq_mapped_file_kind *kind)
@@ -120,6 +121,7 @@ static rmq_status lengthen(struct rq_mapped_file_queue *queue, int64_t start, bo
     char path[PATH_MAX];
     struct stat info;
     rmq_status st = path_of(queue, start, path, err);
+    *lengthened = false;
     if (st != RMQ_OK || stat(path, &info) < 0 || info.st_size >= (off_t)queue->file_size) {
         return st;
     }
@@ -136,74 +138,87 @@ static rmq_status lengthen(struct rq_mapped_file_queue *queue, int64_t start, bo
     return st;
 }
 
-/* Whether a file holds anything: records begin with their size. */
-static bool has_data(struct rq_mapped_file_queue *queue, int64_t start)
+/* Whether the files' names fit their length: else a wrong length is one of the options, and nothing may be mended. */
+static rmq_status check_starts(const struct rq_mapped_file_queue *queue, const int64_t *starts,
+                               size_t n, rmq_error **err)
 {
-    char path[PATH_MAX];
-    char head[8] = {0};
-    static const char zeros[sizeof head];
-    int fd = path_of(queue, start, path, NULL) == RMQ_OK ? rq_sys_open(path, O_RDONLY, 0) : -1;
-    if (fd >= 0) {
-        (void)rq_sys_pread(fd, head, sizeof head, 0);
-        close(fd);
+    for (size_t i = 1; i < n; i++) {
+        int64_t apart = starts[i] - starts[i - 1];
+        if (apart % (int64_t)queue->file_size != 0 ||
+            apart / (int64_t)queue->file_size > MISSING_MAX) {
+            return rq_error_set(err, RMQ_ERR_CORRUPT,
+                                "%s/%020" PRId64 " is %lld bytes behind the file before it: that does not fit "
+                                "files of %zu bytes",
+                                queue->dir, starts[i], (long long)apart, queue->file_size);
+        }
     }
-    return memcmp(head, zeros, sizeof head) != 0;
+    return RMQ_OK;
 }
 
-/* Index of the last file with data, 0 when there is none: it may have lost its end without making a hole. */
-static size_t last_with_data(struct rq_mapped_file_queue *queue, const int64_t *starts, size_t n)
+static rmq_status add_or_release(struct rq_mapped_file_queue *queue, struct rq_mapped_file *file,
+                                 rmq_error **err)
 {
-    size_t i = n - 1;
-    while (i > 0 && !has_data(queue, starts[i])) {
-        i--;
+    rmq_status st = rq_mapped_file_queue_add(queue, file, err);
+    if (st != RMQ_OK) {
+        rq_mapped_file_release(file);
     }
-    return i;
+    return st;
 }
 
-/* What a file's wrong length means for the messages, behind what rq_mapped_file_open says. */
-static rmq_status explain(struct rq_mapped_file_queue *queue, int64_t start, rmq_error **err)
+/* Files between the last one and start that are missing. */
+static rmq_status fill_up_to(struct rq_mapped_file_queue *queue, int64_t start, bool *lengthened,
+                             rmq_error **err)
 {
-    char path[PATH_MAX];
-    struct stat info;
-    rmq_status st = path_of(queue, start, path, err);
-    if (st != RMQ_OK || stat(path, &info) < 0 || info.st_size >= (off_t)queue->file_size) {
-        return RMQ_ERR_CORRUPT;
+    rmq_status st = RMQ_OK;
+    while (st == RMQ_OK && queue->count > 0) {
+        const struct rq_mapped_file *last = queue->files[queue->count - 1];
+        int64_t next = last->start + (int64_t)queue->file_size;
+        struct rq_mapped_file *file = NULL;
+        if (next >= start) {
+            break;
+        }
+        RQ_LOG(WARN, "a file is missing, its messages are lost", "path=%s/%020" PRId64, queue->dir,
+               next);
+        st = open_at(queue, next, true, &file, err);
+        if (st == RMQ_OK) {
+            file->cut = *lengthened = true;
+            st = add_or_release(queue, file, err);
+        }
     }
-    if (err && *err) {
-        rmq_error_destroy(*err);
-        *err = NULL;
+    return st;
+}
+
+/* One file, which is the last one or not. lengthened: NULL = it must be as long as it should be. */
+static rmq_status load_one(struct rq_mapped_file_queue *queue, int64_t start, bool last,
+                           bool *lengthened, rmq_error **err)
+{
+    bool dropped = false;
+    bool cut = false;
+    struct rq_mapped_file *file = NULL;
+    rmq_status st = last ? drop_empty(queue, start, &dropped, err) : RMQ_OK;
+    if (st == RMQ_OK && !dropped && lengthened) {
+        st = fill_up_to(queue, start, lengthened, err);
     }
-    return rq_error_set(err, RMQ_ERR_CORRUPT,
-                        "%s has %lld bytes, expected %zu: what was between offset %lld and %lld is lost, and "
-                        "files behind it hold more; bring the file back from a copy",
-                        path, (long long)info.st_size, queue->file_size,
-                        (long long)(start + info.st_size), (long long)start + (long long)queue->file_size);
+    if (st == RMQ_OK && !dropped && lengthened) {
+        st = lengthen(queue, start, &cut, err);
+        *lengthened = *lengthened || cut;
+    }
+    if (st == RMQ_OK && !dropped) {
+        st = open_at(queue, start, false, &file, err);
+    }
+    if (st == RMQ_OK && file) {
+        file->cut = cut;
+        st = add_or_release(queue, file, err);
+    }
+    return st;
 }
 
 static rmq_status load_starts(struct rq_mapped_file_queue *queue, const int64_t *starts, size_t n,
                               bool *lengthened, rmq_error **err)
 {
-    rmq_status st = RMQ_OK;
-    size_t last = lengthened ? last_with_data(queue, starts, n) : n;
+    rmq_status st = lengthened ? check_starts(queue, starts, n, err) : RMQ_OK;
     for (size_t i = 0; st == RMQ_OK && i < n; i++) {
-        bool dropped = false;
-        if (i + 1 == n) {
-            st = drop_empty(queue, starts[i], &dropped, err);
-        }
-        if (st == RMQ_OK && !dropped && i >= last) {
-            st = lengthen(queue, starts[i], lengthened, err);
-        }
-        struct rq_mapped_file *file = NULL;
-        if (st == RMQ_OK && !dropped) {
-            st = open_at(queue, starts[i], false, &file, err);
-            st = st == RMQ_ERR_CORRUPT && lengthened ? explain(queue, starts[i], err) : st;
-        }
-        if (st == RMQ_OK && file) {
-            st = rq_mapped_file_queue_add(queue, file, err);
-            if (st != RMQ_OK) {
-                rq_mapped_file_release(file);
-            }
-        }
+        st = load_one(queue, starts[i], i + 1 == n, lengthened, err);
     }
     return st;
 }

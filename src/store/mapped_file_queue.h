@@ -28,7 +28,8 @@ rmq_status rq_mapped_file_queue_init(struct rq_mapped_file_queue *queue, const c
 void rq_mapped_file_queue_free(struct rq_mapped_file_queue *queue);
 
 /* Opens all files of the directory, which may be missing. A last file of length 0 is removed. RMQ_ERR_CORRUPT for a wrong length, but
- * when lengthened is given, a file that is too short and has no data behind it is made long again, and lengthened is set. */
+ * when lengthened is given, a file that is too short is made long again, and one that is missing is made: what is lost reads as zero. lengthened is set,
+ * and cut in those files. */
 rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, bool *lengthened,
                                      rmq_error **err);
 

@@ -92,11 +92,15 @@ static int64_t first_at(struct rq_store *store, struct rq_consume_queue *queue, 
     int64_t high = rq_consume_queue_max(queue);
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        int64_t time = time_at(store, &reader, queue, middle);
-        if (after ? time > time_ms : time >= time_ms) {
+        int64_t at = middle; /* a lost message counts as the one behind it */
+        int64_t time = -1;
+        while (at < high && (time = time_at(store, &reader, queue, at)) < 0) {
+            at++;
+        }
+        if (at == high || (after ? time > time_ms : time >= time_ms)) {
             high = middle;
         } else {
-            low = middle + 1;
+            low = at + 1;
         }
     }
     rq_log_reader_done(&reader);

@@ -82,10 +82,12 @@ static rmq_status check_log(struct rmq_store *store, rmq_store_check *check, rmq
         st =
             rq_error_set(err, RMQ_ERR_EXISTS, "the store in %s is in use by a broker", store->root);
     }
-    if (st == RMQ_OK && (check->damaged_places > 0 || check->missing_files > 0)) {
+    if (st == RMQ_OK && !store->options.salvage &&
+        (check->damaged_places > 0 || check->missing_files > 0)) {
         return rq_error_set(err, RMQ_ERR_CORRUPT,
                             "the commit log is damaged in %" PRId64 " places, %" PRId64
-                            " files are missing: see rmq store verify",
+                            " files are missing: rmq store verify tells which, rmq store rebuild --salvage keeps "
+                            "what is left",
                             check->damaged_places, check->missing_files);
     }
     return st;
@@ -111,6 +113,20 @@ static void take_geometry(struct rq_store_options *options, const rmq_store_info
     options->max_index_num = (int32_t)entries;
 }
 
+/* The second half: from the log's begin to its end. */
+struct progress {
+    const rmq_store_options *given;
+    int64_t begin;
+    int64_t end;
+};
+
+static bool tell(int64_t offset, void *user)
+{
+    const struct progress *progress = user;
+    return progress->given->progress(offset - progress->begin, progress->end - progress->begin,
+                                     progress->given->user);
+}
+
 static rmq_status recover(const char *dir, const rmq_store_info *info,
                           const rmq_store_options *given, const char *commit_log_dir,
                           rmq_error **err)
@@ -125,10 +141,20 @@ static rmq_status recover(const char *dir, const rmq_store_info *info,
                                       ? given->message_delay_level
                                       : options.message_delay_level;
     take_geometry(&options, info, given);
-    rmq_status st = rq_store_open(&options, &store, err);
+    struct progress progress = {.given = given,
+                                .begin = info->commit_log_min_offset,
+                                .end = info->commit_log_max_offset};
+    struct rq_store_watch watch = {.tell = given->progress && progress.end > progress.begin ? tell : NULL,
+                                   .user = &progress,
+                                   .told = progress.begin,
+                                   .salvage = given->salvage};
+    rmq_status st = rq_store_open_watched(&options, &watch, &store, err);
     if (st == RMQ_OK) {
         st = rq_store_flush(store, err);
         rq_store_close(store);
+    }
+    if (st == RMQ_OK && watch.tell) {
+        tell(progress.end, &progress);
     }
     return st;
 }

@@ -4,18 +4,18 @@
  * Recovery: finds the end of the commit log and brings queues and index into agreement with it. Runs inside rq_store_open, before any
  * other thread exists. Counterparts: CommitLog.recoverNormally, CommitLog.recoverAbnormally.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <unistd.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/sys.h"
 #include "base/time.h"
 #include "store/closed.h"
+#include "store/log_scan.h"
+#include "store/mend.h"
 #include "store/store_priv.h"
+
+#define PROGRESS_BYTES ((int64_t)16 << 20)
 
 /* The end of what the queues know: end and begin of their last message in the log. */
 struct known {
@@ -180,11 +180,91 @@ static rmq_status rewind_to(struct rq_store *store, int64_t start, rmq_error **e
     return st;
 }
 
+static bool tail_is_clean(struct rq_store *store, int64_t end)
+{
+    struct rq_log_reader reader = {0};
+    size_t left = 0;
+    const char *p = rq_log_reader_at(&reader, &store->log, end, INT64_MAX, &left);
+    bool clean = true;
+    for (size_t i = 0; p && i < left && i < RQ_RECORD_BLANK_BYTES; i++) {
+        clean = clean && p[i] == 0;
+    }
+    rq_log_reader_done(&reader);
+    return clean;
+}
+
 struct walk {
     int64_t offset; /* begin, then end of the good records */
     int64_t records;
     int64_t last_time;
+    int64_t mended; /* up to here it was covered */
+    bool normal;
 };
+
+/* Whether a file behind the next one begins with a message: so much is never on its way to the disk at once. */
+static bool goes_on_far(struct rq_store *store, int64_t offset)
+{
+    struct rq_record record;
+    const struct rq_mapped_file_queue *files = &store->log.files;
+    for (size_t i = files->count; i-- > 0;) {
+        const struct rq_mapped_file *file = files->files[i];
+        if (file->start <= offset + (int64_t)file->size) {
+            break;
+        }
+        if (rq_record_read(file->data, file->size, false, &record) == RQ_RECORD_GOOD &&
+            record.commit_log_offset == file->start) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A record behind bytes that are none. Whether it was on disk for sure, or acknowledged: then those bytes are damage. Else they are what a power
+ * cut left of a tail that nobody was told is stored, and with synchronous flush the tail ends before them, so that no number is missing. */
+static bool is_damage(struct rq_store *store, const struct walk *walk, int64_t offset,
+                      const struct rq_record *behind)
+{
+    struct rq_mapped_file *file = rq_mapped_file_queue_find(&store->log.files, offset);
+    bool cut = file && file->cut;
+    rq_mapped_file_release(file);
+    return walk->normal || (store->watch && store->watch->salvage) || cut ||
+           store->options.flush_disk_type == RQ_FLUSH_ASYNC ||
+           behind->store_timestamp < store->checkpoint.commit_log_time ||
+           goes_on_far(store, offset);
+}
+
+/* At offset no good record begins: what is damage is covered, and the walk goes on there. */
+static rmq_status mend(struct rq_store *store, struct walk *walk, int64_t offset, bool *mended,
+                       rmq_error **err)
+{
+    struct rq_record behind;
+    *mended = false;
+    bool ends_here = walk->normal && tail_is_clean(store, offset) && last_known(store).end <= offset;
+    if (ends_here || offset < walk->mended ||
+        !rq_log_scan_record(&store->log, offset + 1, walk->last_time, &behind)) {
+        return RMQ_OK;
+    }
+    if (!is_damage(store, walk, offset, &behind)) {
+        RQ_LOG(WARN, "messages that were never synced are cut off behind a torn one",
+               "from=%" PRId64 " first=%" PRId64, offset, behind.commit_log_offset);
+        return RMQ_OK;
+    }
+    *mended = true;
+    walk->mended = behind.commit_log_offset;
+    return rq_mend_log(store, offset, &behind, err);
+}
+
+static rmq_status tell_progress(struct rq_store *store, int64_t offset, rmq_error **err)
+{
+    struct rq_store_watch *watch = store->watch;
+    if (!watch || !watch->tell || offset < watch->told + PROGRESS_BYTES) {
+        return RMQ_OK;
+    }
+    watch->told = offset;
+    return watch->tell(offset, watch->user)
+               ? RMQ_OK
+               : rq_error_set(err, RMQ_ERR_STATE, "stopped at offset %" PRId64, offset);
+}
 
 /* Follows the log from walk->offset to its end, making the entries that are missing. */
 static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error **err)
@@ -197,6 +277,11 @@ static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error 
         struct rq_record record;
         enum rq_record_kind kind = read_at(store, &reader, offset, &record);
         if (kind == RQ_RECORD_BAD) {
+            bool mended;
+            st = mend(store, walk, offset, &mended, err);
+            if (mended) {
+                continue;
+            }
             break;
         }
         if (kind == RQ_RECORD_BLANK) {
@@ -208,6 +293,9 @@ static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error 
             continue;
         }
         st = dispatch(store, &record, start, err);
+        if (st == RMQ_OK) {
+            st = tell_progress(store, offset, err);
+        }
         offset += record.size;
         walk->offset = offset;
         walk->last_time = record.store_timestamp;
@@ -314,52 +402,6 @@ static void set_last_time(struct rq_store *store, const struct walk *walk)
     atomic_store_explicit(&store->dispatcher.last_time, time, memory_order_release);
 }
 
-static bool tail_is_clean(struct rq_store *store, int64_t end)
-{
-    struct rq_log_reader reader = {0};
-    size_t left = 0;
-    const char *p = rq_log_reader_at(&reader, &store->log, end, INT64_MAX, &left);
-    bool clean = true;
-    for (size_t i = 0; p && i < left && i < RQ_RECORD_BLANK_BYTES; i++) {
-        clean = clean && p[i] == 0;
-    }
-    rq_log_reader_done(&reader);
-    return clean;
-}
-
-static bool is_zero(const char *p, size_t n)
-{
-    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
-/* Whether nothing is written behind the end in its file: then there is nothing to cut off, and nothing to sync for that. Only what has
- * pages is looked at. */
-static bool tail_is_zero(struct rq_store *store, int64_t end)
-{
-    struct rq_mapped_file *file = rq_mapped_file_queue_find(&store->log.files, end);
-    if (!file) {
-        return true;
-    }
-    int fd = rq_sys_open(file->path, O_RDONLY, 0);
-    off_t at = (off_t)(end - file->start);
-    bool zero = fd >= 0;
-    while (zero) {
-        off_t from = lseek(fd, at, SEEK_DATA);
-        if (from < 0) {
-            zero = errno == ENXIO; /* no more data */
-            break;
-        }
-        at = lseek(fd, from, SEEK_HOLE);
-        at = at < from || at > (off_t)file->size ? (off_t)file->size : at;
-        zero = is_zero(file->data + from, (size_t)(at - from));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    rq_mapped_file_release(file);
-    return zero;
-}
-
 /* After a crash the last messages may be in memory only. With synchronous flush they are shown and built upon at once, so they are synced
  * first; otherwise the flusher does that while the store is in use already. */
 static rmq_status sync_recovered(struct rq_store *store, int64_t start, rmq_error **err)
@@ -374,10 +416,10 @@ static rmq_status sync_recovered(struct rq_store *store, int64_t start, rmq_erro
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err)
 {
     int64_t began_ms = rq_mono_ms();
-    struct walk walk = {.offset = normal ? normal_start(store) : crash_start(store)};
+    struct walk walk = {.offset = normal ? normal_start(store) : crash_start(store), .normal = normal};
     int64_t start = walk.offset;
-    rmq_status st = RMQ_OK;
-    if (!normal) {
+    rmq_status st = rq_mend_cut_files(store, start, err);
+    if (st == RMQ_OK && !normal) {
         st = rewind_to(store, start, err);
     }
     if (st == RMQ_OK) {
@@ -390,7 +432,7 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
         st = settle_queues(store, walk.offset, normal, err);
     }
     if (st == RMQ_OK) {
-        bool wipe = normal ? !tail_is_clean(store, walk.offset) : !tail_is_zero(store, walk.offset);
+        bool wipe = normal ? !tail_is_clean(store, walk.offset) : !rq_log_scan_is_zero(&store->log, walk.offset);
         set_last_time(store, &walk);
         st = rq_commit_log_set_end(&store->log, walk.offset, wipe, err);
     }
@@ -398,7 +440,7 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
         st = sync_recovered(store, start, err);
     }
     atomic_store_explicit(&store->dispatcher.done, walk.offset, memory_order_release);
-    if (st == RMQ_OK && !normal) {
+    if (st == RMQ_OK && !normal && !store->watch) {
         RQ_LOG(WARN, "store recovered after it was not closed",
                "from=%" PRId64 " to=%" PRId64 " records=%" PRId64 " ms=%" PRId64, start,
                walk.offset, walk.records, rq_mono_ms() - began_ms);

@@ -230,11 +230,19 @@ static rmq_status open_files(struct rq_store *store, rmq_error **err)
 rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store **out,
                          rmq_error **err)
 {
+    return rq_store_open_watched(options, NULL, out, err);
+}
+
+rmq_status rq_store_open_watched(const struct rq_store_options *options,
+                                 struct rq_store_watch *watch, struct rq_store **out,
+                                 rmq_error **err)
+{
     struct rq_store *store = rq_calloc(1, sizeof *store);
     if (!store) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
     }
     store->lock_fd = -1;
+    store->watch = watch;
     rq_disk_init(&store->disk);
     rq_dispatcher_init(&store->dispatcher);
     rq_flusher_init(&store->flusher);
@@ -262,6 +270,7 @@ rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store
         free_store(store);
         return st;
     }
+    store->watch = NULL;
     *out = store;
     return RMQ_OK;
 }

@@ -104,6 +104,18 @@ typedef void (*rq_store_arrival_fn)(const struct rq_store_arrival *arrival, void
 rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store **out,
                          rmq_error **err);
 
+/* Opening a store whose queues and index are made anew: not a word that it was not closed, and along the log tell is called (may be NULL; false ends it
+ * with RMQ_ERR_STATE). salvage: whatever stands behind damage is kept, also what may be the rest of a torn tail. */
+struct rq_store_watch {
+    bool (*tell)(int64_t offset, void *user);
+    void *user;
+    bool salvage;
+    int64_t told; /* private */
+};
+rmq_status rq_store_open_watched(const struct rq_store_options *options,
+                                 struct rq_store_watch *watch, struct rq_store **out,
+                                 rmq_error **err);
+
 /* Set before the first append or dispatch; NULL takes it away. */
 void rq_store_set_listener(struct rq_store *store, rq_store_arrival_fn arrived, void *user);
 

@@ -37,6 +37,7 @@ struct rq_store {
     int64_t machine_memory; /* bytes */
     int lock_fd;
     struct rq_disk disk;
+    struct rq_store_watch *watch; /* while it is opened by rq_store_open_watched, else NULL */
     bool has_parts; /* log, queues and index are initialised */
     /* each with its own locks */
     struct rq_commit_log log;

@@ -26,6 +26,7 @@ struct bar {
     bool shown;
     int64_t began_us;
     int64_t drawn_us;
+    int64_t done;
 };
 
 struct store_args {
@@ -52,6 +53,11 @@ static bool draw_bar(int64_t done, int64_t total, void *user)
     struct store_args *a = user;
     int64_t now = tool_now_us();
     bool last = done >= total;
+    if (done < a->bar.done) { /* the next half */
+        a->bar.began_us = now;
+        a->next = NULL;
+    }
+    a->bar.done = done;
     if (!a->bar.shown || (!last && now - a->bar.drawn_us < BAR_STEP_US)) {
         return true;
     }
@@ -353,7 +359,8 @@ static const char *const advice[] = {
     [RMQ_STORE_WHOLE] = "every queue entry and index entry matches its message",
     [RMQ_STORE_UNFINISHED] = "the store was not closed in order; the next start completes it",
     [RMQ_STORE_REBUILD] = "the messages are whole, queues or index are not: rmq store rebuild",
-    [RMQ_STORE_DAMAGED] = "messages are damaged or missing",
+    [RMQ_STORE_DAMAGED] =
+        "messages are damaged or missing; rmq store rebuild --salvage keeps the others",
 };
 
 static void print_check(struct store_args *a, const rmq_store *store, const rmq_store_check *check)
@@ -436,9 +443,12 @@ static int rebuild(int argc, char **argv)
 {
     struct store_args a = {0};
     const char *levels = NULL;
+    bool salvage = false;
     const struct tool_option options[] = {
         {0, "delay-levels", TOOL_TEXT, &levels, "TEXT",
          "the broker's messageDelayLevel, when it is not the default", 0, 0},
+        {0, "salvage", TOOL_FLAG, &salvage, "",
+         "mend a damaged commit log: what is lost is covered, every good message is kept", 0, 0},
         OPTION_COMMIT_LOG(a),
         TOOL_OPTION_OUTPUT(&a.output),
     };
@@ -446,7 +456,8 @@ static int rebuild(int argc, char **argv)
         "store rebuild DIR [options]",
         "Builds all consume queues and the key index of a store anew from its commit log. This "
         "writes to the store: the broker must be stopped.\n"
-        "The commit log is checked first; when it is damaged nothing is done.",
+        "The commit log is checked first; when it is damaged nothing is done, unless with "
+        "--salvage: copy the store first.",
         "    rmq store rebuild ~/store && rmq store verify ~/store\n",
         "0 done, 1 failed (a damaged commit log, a store in use, no space), 2 wrong command line.",
         options,
@@ -459,7 +470,8 @@ static int rebuild(int argc, char **argv)
     rmq_error *err = NULL;
     a.options.message_delay_level = levels;
     a.options.finding = NULL;
-    a.next = "\nthe commit log is whole; building queues and index";
+    a.options.salvage = salvage;
+    a.next = "\nthe commit log is checked; building queues and index";
     rmq_status st = rmq_store_rebuild(a.dir, &a.options, &err);
     if (st != RMQ_OK) {
         return tool_fail("rebuild", st, err);

@@ -121,6 +121,9 @@ static void exit_codes_tell_what_is_wrong(void)
           dir);
     expect("verify -o json", dir, 5, "\"findings\":[\"no message at commit-log offset ");
     expect("rebuild", dir, 1, "");
+    expect("rebuild --salvage", dir, 0, "rebuilt");
+    expect("verify -o json", dir, 0, "\"logMessages\":200,"); /* 199, and the cover of the lost one */
+    expect("verify -o json", dir, 0, "\"queueEntries\":199,");
     shell("rm -r %s", dir);
 }
 

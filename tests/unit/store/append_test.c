@@ -394,7 +394,11 @@ START_TEST(a_record_carries_a_crc_of_itself_when_that_is_switched_on)
     ck_assert_int_eq(pwrite(fd, "\377", 1, put.commit_log_offset + 17), 1); /* the flag: no body CRC sees it */
     close(fd);
     fixture_open(&fix);
-    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 4);
+    struct rq_store_entry entry;
+    ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 7);
+    for (int number = 0; number < 7; number++) { /* that one is lost, and no other */
+        ck_assert(rq_store_entry(fix.store, rq_slice_str("T"), 0, number, &entry) == (number != 4));
+    }
     fixture_end(&fix);
 }
 END_TEST
