@@ -240,6 +240,84 @@ static void a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline(v
     tl_cluster_stop(&cluster);
 }
 
+static bool twenty_are_blocked(void *arg)
+{
+    (void)arg;
+    return atomic_load(&blocked) == 20;
+}
+
+/* From then on no worker takes anything new. */
+static bool is_closing(void *arg)
+{
+    return rmq_consumer_subscribe(arg, "another", "*", NULL) == RMQ_ERR_CLOSED;
+}
+
+static void *shut_down_in_time(void *arg)
+{
+    static atomic_int result;
+    atomic_store(&result, rmq_consumer_shutdown(arg, 10000, NULL));
+    return &result;
+}
+
+static rmq_consumer *with_twenty_workers(const struct tl_cluster *cluster)
+{
+    rmq_error *err = NULL;
+    rmq_consumer *consumer = make_consumer(cluster, block, &seen);
+    TL_OK(rmq_consumer_set_consume_thread_nums(consumer, 20, &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+/* Two threads shut down meanwhile. What the twenty hold is committed, what nobody holds comes to the next member. */
+static void twenty_listeners_at_work_are_waited_for(void)
+{
+    struct tl_cluster cluster;
+    pthread_t threads[2];
+    void *results[2];
+    tl_cluster_start(&cluster, 4);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = with_twenty_workers(&cluster);
+    tl_send(&cluster, producer, "m", 0, 60);
+    TL_CHECK(tl_wait(twenty_are_blocked, NULL, 15000));
+    for (int i = 0; i < 2; i++) {
+        TL_EQUAL(pthread_create(&threads[i], NULL, shut_down_in_time, consumer), 0);
+    }
+    TL_CHECK(tl_wait(is_closing, consumer, 10000));
+    TL_EQUAL(atomic_load(&seen.total), 20);
+    atomic_store(&let_go, true);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], &results[i]);
+        TL_EQUAL(atomic_load((atomic_int *)results[i]), RMQ_OK);
+    }
+    TL_EQUAL(atomic_load(&seen.total), 20);
+    rmq_consumer_destroy(consumer);
+    consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, 60, 15000);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void members_stop_while_queues_move(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 8);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *stays = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    for (int round = 0; round < 20; round++) {
+        rmq_consumer *comes = make_consumer(&cluster, tl_seen_listener, &seen);
+        TL_OK(rmq_consumer_start(comes, &err));
+        tl_send(&cluster, producer, "m", round * 20, 20);
+        rmq_consumer_destroy(comes); /* its share is on the way still */
+    }
+    tl_seen_wait(&seen, 400, 20000);
+    printf("%d deliveries of 400 messages\n", atomic_load(&seen.total));
+    rmq_consumer_destroy(stays);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void *shut_down(void *arg)
 {
     rmq_consumer_shutdown(arg, 3000, NULL);
@@ -319,6 +397,8 @@ int main(int argc, char **argv)
         TL_CASE(shutdown_inside_the_listener_commits_what_that_listener_consumed),
         TL_CASE(several_listeners_may_shut_down_at_once),
         TL_CASE(a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline),
+        TL_CASE(twenty_listeners_at_work_are_waited_for),
+        TL_CASE(members_stop_while_queues_move),
         TL_CASE(several_threads_may_shut_down_at_once),
         TL_CASE(null_and_unstarted_consumers_are_harmless),
         TL_CASE(a_forked_child_leaves_the_consumer_alone),

@@ -143,6 +143,12 @@ static void *close_it(void *consumer)
     return &result;
 }
 
+/* From then on no worker takes anything new. */
+static bool is_closing(void *arg)
+{
+    return rmq_consumer_subscribe(arg, "another", "*", NULL) == RMQ_ERR_CLOSED;
+}
+
 static void twenty_listeners_at_work_are_waited_for(void)
 {
     struct tl_cluster cluster;
@@ -157,7 +163,7 @@ static void twenty_listeners_at_work_are_waited_for(void)
     for (int i = 0; i < 2; i++) { /* twice at once */
         TL_EQUAL(pthread_create(&threads[i], NULL, close_it, consumer), 0);
     }
-    usleep(50000);
+    TL_CHECK(tl_wait(is_closing, consumer, 10000));
     atomic_store(&hold, false);
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], &results[i]);

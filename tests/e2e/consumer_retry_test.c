@@ -115,6 +115,55 @@ static void a_message_whose_send_back_is_refused_is_offered_again_and_holds_the_
     tl_cluster_stop(&cluster);
 }
 
+static int64_t stored_offset(const struct tl_cluster *cluster)
+{
+    rmq_admin *admin = NULL;
+    rmq_error *err = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    int64_t offset = -1;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    TL_OK(rmq_admin_topic_status(admin, cluster->topic, 5000, &list, &count, &err));
+    rmq_status st = rmq_admin_consumer_offset(admin, cluster->group, cluster->topic,
+                                              list[0].broker_name, 0, 5000, &offset, NULL);
+    rmq_admin_queue_status_free(list, count);
+    rmq_admin_destroy(admin);
+    return st == RMQ_OK ? offset : -1;
+}
+
+/* As fail_some, but what the broker stored of it comes after a minute only. */
+static rmq_consume_result fail_one_for_long(const rmq_message_view *const *messages, size_t count,
+                                            rmq_consume_context *context, void *user)
+{
+    rmq_consume_context_set_delay_level(context, 5);
+    return fail_some(messages, count, context, user);
+}
+
+/* The first send-back is never answered. Until its time is up the offset does not move, whatever is consumed behind it. */
+static void a_message_whose_send_back_is_never_answered_is_kept(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    int wanted = 11;
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    TL_OK(rmq_broker_fault_drop(cluster.broker, SEND_BACK, 1, &err));
+    rmq_producer *producer = tl_producer(&cluster);
+    atomic_store(&left, 1);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", fail_one_for_long, &seen);
+    tl_send(&cluster, producer, "m", 0, 1);
+    tl_seen_wait(&seen, 1, 10000);
+    tl_send(&cluster, producer, "m", 1, 9);
+    tl_seen_wait(&seen, 10, 10000);
+    TL_CHECK(stored_offset(&cluster) <= 0);
+    TL_CHECK(tl_wait(total_reached, &wanted, 25000));
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.times[0]), 2);
+    TL_EQUAL(stored_offset(&cluster), 10);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static rmq_consume_result first_half(const rmq_message_view *const *messages, size_t count,
                                      rmq_consume_context *context, void *user)
 {
@@ -207,6 +256,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(messages_that_failed_come_again_under_their_own_topic),
         TL_CASE(a_message_whose_send_back_is_refused_is_offered_again_and_holds_the_offset),
+        TL_CASE(a_message_whose_send_back_is_never_answered_is_kept),
         TL_CASE(messages_beyond_the_ack_index_come_again),
         TL_CASE(a_message_that_blocks_its_listener_for_too_long_goes_back),
     };

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * "Later" by level: each of the 18 levels has its time, and what failed sixteen times is a dead letter with all that it was sent with. The broker has a level
+ * table of its own (messageDelayLevel), since the last levels are hours; one elsewhere must have the table of the case, so only the first case runs there.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define LEVELS 18
+
+/* Neighbours differ, so that a level taken for another one shows. */
+static const char table[] = "1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s";
+static const int64_t table_ms[] = {1000, 3000, 2000};
+
+static struct late {
+    atomic_llong failed_ms; /* when the listener asked for it again; 0 = it has not */
+    atomic_llong after_ms;  /* how long that took; 0 = it has not come again */
+} late[LEVELS];
+
+static rmq_consume_result ask_by_level(const rmq_message_view *const *messages, size_t count,
+                                       rmq_consume_context *context, void *user)
+{
+    int n = atoi(rmq_message_view_property(messages[0], "n"));
+    (void)count;
+    (void)user;
+    if (rmq_message_view_reconsume_times(messages[0]) > 0) {
+        atomic_store(&late[n].after_ms, tl_now_ms() - atomic_load(&late[n].failed_ms));
+        return RMQ_CONSUME_SUCCESS;
+    }
+    atomic_store(&late[n].failed_ms, tl_now_ms());
+    rmq_consume_context_set_delay_level(context, n + 1);
+    return RMQ_RECONSUME_LATER;
+}
+
+static bool all_came_again(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < LEVELS; i++) {
+        if (atomic_load(&late[i].after_ms) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How late is printed; that is a figure of the machine, too. */
+static void each_of_the_18_levels_has_its_time_and_none_comes_before(void)
+{
+    static const char *const options[] = {"messageDelayLevel", table, NULL};
+    struct tl_cluster cluster;
+    int64_t latest = 0;
+    tl_cluster_start_with(&cluster, 4, options);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", ask_by_level, NULL);
+    tl_send(&cluster, producer, "m", 0, LEVELS);
+    TL_CHECK(tl_wait(all_came_again, NULL, 25000));
+    for (int i = 0; i < LEVELS; i++) {
+        int64_t late_ms = atomic_load(&late[i].after_ms) - table_ms[i % 3];
+        TL_CHECK(late_ms >= -2); /* two clocks that round */
+        latest = late_ms > latest ? late_ms : latest;
+    }
+    printf("18 levels, at most %lld ms late\n", (long long)latest);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static atomic_int failures[LEVELS]; /* by reconsume times */
+static char first_id[64];
+
+static rmq_consume_result always_fail(const rmq_message_view *const *messages, size_t count,
+                                      rmq_consume_context *context, void *user)
+{
+    int times = rmq_message_view_reconsume_times(messages[0]);
+    (void)count;
+    (void)context;
+    (void)user;
+    if (times == 0) {
+        snprintf(first_id, sizeof first_id, "%s", rmq_message_view_offset_id(messages[0]));
+    }
+    atomic_fetch_add(&failures[times < LEVELS ? times : LEVELS - 1], 1);
+    return RMQ_RECONSUME_LATER;
+}
+
+static struct tl_seen letters;
+
+/* All that it was sent with, and where it came from. */
+static rmq_consume_result note_letter(const rmq_message_view *const *messages, size_t count,
+                                      rmq_consume_context *context, void *user)
+{
+    const rmq_message_view *view = messages[0];
+    size_t size = 0;
+    const char *body = rmq_message_view_body(view, &size);
+    TL_CHECK(size == 3 && memcmp(body, "m-0", 3) == 0);
+    TL_CHECK(strcmp(rmq_message_view_keys(view), "k-0") == 0);
+    TL_CHECK(strcmp(rmq_message_view_property(view, "RETRY_TOPIC"), user) == 0);
+    TL_CHECK(strcmp(rmq_message_view_property(view, "ORIGIN_MESSAGE_ID"), first_id) == 0);
+    TL_EQUAL(rmq_message_view_reconsume_times(view), 17);
+    return tl_seen_listener(messages, count, context, &letters);
+}
+
+static bool has_failed_at_last(void *arg)
+{
+    (void)arg;
+    return atomic_load(&failures[16]) > 0;
+}
+
+static void sixteen_times_later_end_in_the_dead_letters_with_the_properties_of_the_message(void)
+{
+    static const char *const options[] = {"messageDelayLevel",
+                                          "0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s", NULL};
+    struct tl_cluster cluster;
+    tl_cluster_start_with(&cluster, 1, options);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 1);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", always_fail, NULL);
+    TL_CHECK(tl_wait(has_failed_at_last, NULL, 20000));
+    rmq_consumer_destroy(consumer); /* the letter is on its way or sent: this waits for it, so its topic exists */
+    struct tl_cluster dead = cluster;
+    snprintf(dead.topic, sizeof dead.topic, "%%DLQ%%%.50s", cluster.group);
+    snprintf(dead.group, sizeof dead.group, "letters");
+    consumer = tl_consumer(&dead, "*", note_letter, cluster.topic);
+    tl_seen_wait(&letters, 1, 15000);
+    rmq_consumer_destroy(consumer);
+    for (int times = 0; times <= 16; times++) {
+        TL_EQUAL(atomic_load(&failures[times]), 1);
+    }
+    TL_EQUAL(atomic_load(&failures[17]), 0);
+    TL_EQUAL(atomic_load(&letters.total), 1);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(each_of_the_18_levels_has_its_time_and_none_comes_before),
+        TL_CASE(sixteen_times_later_end_in_the_dead_letters_with_the_properties_of_the_message),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
