@@ -204,7 +204,7 @@ CHECK_BINARIES += $(B)/test/vectors/run
 endif
 
 # End-to-end tests see the public headers only; unit tests may see src/ too.
-$(B)/test/e2e/%.o $(B)/test/soak/%.o $(B)/test/lib/%.o: INSIDE =
+$(B)/test/e2e/%.o $(B)/test/soak/%.o $(B)/test/members/%.o $(B)/test/lib/%.o: INSIDE =
 $(B)/test/%.o: INSIDE = -Isrc $(PKG_CFLAGS)
 $(B)/test/e2e/%.o: tests/e2e/%.c $(B)/flags
 	$(compile_test)
@@ -232,6 +232,11 @@ endef
 $(B)/test/e2e/%: $(B)/test/e2e/%.o $(E2E_SHARED) $(LIB_TEST_OBJECTS) $(SHARED) $(PRELOADS)
 	$(link_e2e)
 $(B)/test/soak/%: $(B)/test/soak/%.o $(LIB_TEST_OBJECTS) $(SHARED)
+	$(link_e2e)
+
+# A member of a consumer group as a process of its own, for the interop suite.
+MEMBER := $(B)/test/members/run
+$(MEMBER): $(patsubst tests/%.c,$(B)/test/%.o,$(wildcard tests/members/*.c)) $(LIB_TEST_OBJECTS) $(SHARED)
 	$(link_e2e)
 
 # Makes a body that expands without end.
@@ -289,7 +294,7 @@ cov:
 
 # ---- fuzzing, speed, the real thing --------------------------------------------------------------------------------
 
-.PHONY: fuzz fuzz-here bench interop demo
+.PHONY: fuzz fuzz-here bench interop interop-long demo
 T ?= $(FUZZ)
 TIME ?= 60
 fuzz:
@@ -312,8 +317,11 @@ $(B)/bench/%: tests/bench/%.c $(call objects,$(NEEDS_all)) $(B)/flags
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CFLAGS) -Isrc $(PKG_CFLAGS) -o $@ $(filter %.c %.o,$^) $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
-interop: all $(E2E)
+interop: all $(E2E) $(MEMBER)
 	$(Q)tests/interop/run.sh $(CASES)
+# Ten times as many messages, and a mixed group for five minutes: a quarter of an hour.
+interop-long: all $(MEMBER)
+	$(Q)CASE_SECONDS=1200 tests/interop/run.sh $(or $(CASES),$$(tests/interop/run.sh --list | grep '^long_'))
 demo: $(COMMAND)
 	$(Q)$(COMMAND) demo
 
@@ -401,6 +409,7 @@ clean:
 #: make soak          outages of minutes, hundreds of starts and stops, a gigabyte of backlog
 #: make bench         speed, next to the peers that are found; T=store (client producer consumer broker) for one part
 #: make interop       against the real Apache RocketMQ; CASES="name ..." for some
+#: make interop-long  20,000 messages through faults of all kinds, a mixed group for five minutes
 #: make lint          layers, symbols, headers, docs, sizes, cppcheck, clang-tidy
 #: make format        rewrites the sources with clang-format
 #: make install DESTDIR= prefix=  also uninstall, dist, distcheck

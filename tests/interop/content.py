@@ -3,7 +3,8 @@
 # Copyright The librmq Authors
 """What message number i of a seed contains (see Content.java), for the C side of the interop suite.
 
-content.py lines  key=value...            JSON lines for `rmq produce --json-lines`; rate=N a second, until the file stop=F is there
+content.py lines  key=value...            JSON lines for `rmq produce --json-lines`; rate=N a second, until the file stop=F is there;
+                                           message groups by turns with groups=N
 content.py expect key=value...            the report that a consumer of all of them, or of the tags only=A,B, must write
 content.py body   key=value... from=I     the bare body of message I
 content.py report FILE                    the report of `rmq consume -o json` output, and "distinct= duplicates=" on stderr
@@ -29,6 +30,7 @@ class Content:
         self.only = args.get("only", ",".join(self.tags)).split(",")
         self.rate = int(args.get("rate", "0"))
         self.stop = args.get("stop", "")
+        self.groups = int(args.get("groups", "0"))
 
     def body(self, i):
         size = self.sizes[i % len(self.sizes)]
@@ -53,6 +55,8 @@ def write_lines(content):
     for i in range(content.first, content.last):
         body = content.body(i)
         message = {"tag": content.tag(i), "keys": content.keys(i), "properties": content.properties(i)}
+        if content.groups > 0:
+            message["messageGroup"] = f"group-{i % content.groups}"
         try:
             message["body"] = body.decode()
         except UnicodeDecodeError:

@@ -8,6 +8,8 @@ group.py share FILE                the queues of one member, as 0,1,2
 group.py account ACKS FILE...      succeeds when each idx in the file ACKS was received; prints lost and duplicates
 group.py ids SENT FILE...          the same by msgId, SENT being the output of `rmq produce -o json`
 group.py order FILE...             succeeds when each member got the messages of each queue in ascending order
+group.py lanes FLOORS FILE...      succeeds when all members together got each queue, and each key, in order: what comes again begins at or behind
+                                   the offset that was stored before, and nothing is left out; FLOORS has lines "us queueId offset", "us reset"
 """
 
 import json
@@ -73,8 +75,56 @@ def check_order(paths):
     return not bad
 
 
+def floors_of(path):
+    """(time, queue, offset) in order; a queue of None when stored offsets may have gone back (a broker was killed)."""
+    with open(path, encoding="utf-8") as lines:
+        for text in lines:
+            words = text.split()
+            if words[1] == "reset":
+                yield int(words[0]), None, 0
+            elif words[2] != "-":
+                yield int(words[0]), int(words[1]), int(words[2])
+
+
+def check_keys(deliveries):
+    places = {}
+    for line in deliveries:
+        places.setdefault(line["key"], set()).add((line["queueId"], line["queueOffset"], int(line["properties"]["idx"])))
+    for key, seen in places.items():
+        if len({queue for queue, _, _ in seen}) > 1:
+            yield f"key {key} is in several queues"
+        numbers = [idx for _, _, idx in sorted(seen)]
+        if numbers != sorted(numbers):
+            yield f"key {key} is not in order"
+
+
+def check_lanes(floors_path, paths):
+    deliveries = sorted((line for path in paths for line in read(path) if "event" not in line), key=lambda line: line["at"])
+    floors, floor, ends, bad, again = list(floors_of(floors_path)), {}, {}, [], 0
+    for line in deliveries:
+        queue, offset = line["queueId"], line["queueOffset"]
+        while floors and floors[0][0] < line["at"]:
+            _, stored, least = floors.pop(0)
+            if stored is None:
+                floor.clear()
+            else:
+                floor[stored] = least
+        end = ends.get(queue, 0)
+        again += offset < end
+        if offset > end:
+            bad.append(f"queue {queue}: {offset} after {end - 1}")
+        elif offset < floor.get(queue, 0):
+            bad.append(f"queue {queue}: {offset} again, though {floor[queue]} was stored")
+        ends[queue] = offset + 1
+    bad += check_keys(deliveries)
+    print(f"{len(deliveries)} in order, {again} again", "; ".join(bad[:3]))
+    return not bad
+
+
 def main():
     verb, first, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
+    if verb == "lanes":
+        return check_lanes(first, rest)
     if verb == "order":
         return check_order([first, *rest])
     if verb == "share":

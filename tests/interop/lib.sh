@@ -286,6 +286,16 @@ c_produce() {
             "$(cat "$out" "$out.err" | grep -v '"SEND_OK"' | tail -n 1)"
 }
 
+# c_producing NAME TOPIC key=value...: the same as a process beside others; what was acknowledged is in $RUN/NAME/out.
+c_producing() {
+    local name=$1 topic=$2
+    shift 2
+    # shellcheck disable=SC2016
+    launch "$name" bash -c 'py=$1 content=$2 rmq=$3 ns=$4 topic=$5; shift 5
+        "$py" "$content" lines "$@" | "$rmq" produce -n "$ns" -t "$topic" --json-lines -o json' - \
+        "$PYTHON" "$HERE/content.py" "$RMQ" "$NS" "$topic" "$@"
+}
+
 # c_consume REPORT TOPIC GROUP COUNT SECONDS [rmq options...]: our consumer takes COUNT messages into REPORT.
 c_consume() {
     local report=$1 topic=$2 group=$3 count=$4 seconds=$5

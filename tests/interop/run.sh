@@ -3,7 +3,7 @@
 # Copyright The librmq Authors
 #
 # The interop suite: our client and broker against the real Apache RocketMQ and its Java and Go clients.
-#   run.sh             all but idle_*      run.sh NAME...     the named ones           run.sh --list
+#   run.sh             all but idle_*, long_*    run.sh NAME...     the named ones     run.sh --list
 # Prints "ok NAME", "FAIL NAME: why" or "skip NAME: why" with the seconds each took, and as last line
 # "N passed, N failed, N skipped". Ends with 1 when a case failed. With KEEP=1 the directories of the run stay.
 #
@@ -18,8 +18,10 @@ for file in "$HERE"/cases/*.sh; do
     . "$file"
 done
 
-# The cases that mostly wait run beside the others; those that measure times come last, alone.
-waiting="three_consumers mixed_group killed_member outage_sigterm outage_sigkill c_transactions_on_real_533 c_requests_on_real_533 c_timed_on_real_533"
+# The cases that mostly wait run beside the others, those with commas between them one after the other; those that measure times come
+# last, alone.
+waiting="three_consumers mixed_group killed_member outage_sigterm outage_sigkill c_transactions_on_real_533 c_requests_on_real_533 c_timed_on_real_533
+         kinds_on_ours,kinds_on_real_533,kinds_on_real_497"
 quiet="starts_on_real_533 starts_on_ours idle_latency_on_real_533 idle_latency_on_ours"
 CASE_SECONDS=${CASE_SECONDS:-400}
 all=$(sed -n 's/^case_\([a-z0-9_]*\)() .*/\1/p' "$HERE"/cases/*.sh)
@@ -34,7 +36,8 @@ if [ "${1:-}" = --one ]; then   # only for this script itself: one case inside t
     exit 0
 fi
 # How long a message is on its way is a figure of the machine, too: those cases are run by name, not in every run.
-chosen=${*:-$(echo "$all" | grep -v '^idle_')}
+# long_* are those of make interop-long.
+chosen=${*:-$(echo "$all" | grep -v -e '^idle_' -e '^long_')}
 for name in $chosen; do
     declare -F "case_$name" > /dev/null || { echo "there is no case $name; see run.sh --list" >&2; exit 2; }
 done
@@ -92,18 +95,24 @@ run_list() {
     done
 }
 
+run_lane() {  # NAME,NAME...
+    local name
+    for name in ${1//,/ }; do
+        ! among "$name" "${chosen//$'\n'/ }" || run_case "$name"
+    done
+}
+
 rest=""
+aside=$(tr ',\n' '  ' <<< "$waiting $quiet")
 for name in $all; do
-    among "$name" "$waiting $quiet" || rest="$rest $name"
+    among "$name" "$aside" || rest="$rest $name"
 done
 
 start_peer peer
 lanes=""
-for name in $waiting; do
-    if among "$name" "${chosen//$'\n'/ }"; then
-        run_case "$name" &
-        lanes="$lanes $!"
-    fi
+for lane in $waiting; do
+    run_lane "$lane" &
+    lanes="$lanes $!"
 done
 run_list "$rest"
 for lane in $lanes; do

@@ -25,10 +25,7 @@ outage() {  # stop_server|kill_server
     must peer waitBroker "ns=$NS" "broker=$name" > /dev/null
     must peer createTopic "ns=$NS" "topic=$topic" queues=4 "broker=$name"
     launch "$name-consumer" "$RMQ" consume -n "$NS" -t "$topic" -g "G-$topic" --from first -o json
-    # shellcheck disable=SC2016
-    launch "$name-producer" bash -c '"$1" "$2" lines seed=outage count=100000 rate=50 size=500 "stop=$3" |
-        "$4" produce -n "$5" -t "$6" --json-lines -o json' - \
-        "$PYTHON" "$HERE/content.py" "$RUN/$name.stop" "$RMQ" "$NS" "$topic"
+    c_producing "$name-producer" "$topic" seed=outage count=100000 rate=50 size=500 "stop=$RUN/$name.stop"
     wait_until 30 sent_more_than "$name-producer" 200 || fail "the producer sent $(tail -n 1 "$RUN/$name-producer/err")"
     wait_until 10 received_more_than "$name-consumer" 100 || fail "the consumer received nothing"
     "$1" "$name"

@@ -2,7 +2,8 @@
 // Copyright The librmq Authors
 
 // The Go side of the interop suite: "gopeer produce key=value..." and "gopeer consume key=value...". Words and contents
-// are those of the Java peer (see Content.java), so each may read what the other has sent.
+// are those of the Java peer (see Content.java), so each may read what the other has sent. With live=1 a consumer prints
+// each message as it comes, and ends with SIGTERM, too.
 package main
 
 import (
@@ -13,10 +14,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"os/signal"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
@@ -155,6 +158,7 @@ type collector struct {
 	total int
 	want  int
 	done  chan struct{}
+	live  bool
 }
 
 func (c *collector) take(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
@@ -162,6 +166,10 @@ func (c *collector) take(_ context.Context, messages ...*primitive.MessageExt) (
 	defer c.mutex.Unlock()
 	for _, m := range messages {
 		c.total++
+		if c.live {
+			fmt.Printf("{\"queueId\":%d,\"queueOffset\":%d,\"properties\":{\"idx\":\"%s\"}}\n",
+				m.Queue.QueueId, m.QueueOffset, m.GetProperty("idx"))
+		}
 		index, err := strconv.Atoi(m.GetProperty("idx"))
 		if err != nil {
 			index = -c.total
@@ -205,7 +213,8 @@ func consume(a arguments) {
 	if err != nil {
 		die("%v", err)
 	}
-	got := &collector{lines: map[int]string{}, want: a.number("count", 1), done: make(chan struct{})}
+	got := &collector{lines: map[int]string{}, want: a.number("count", 1), done: make(chan struct{}),
+		live: a.number("live", 0) > 0}
 	selector := consumer.MessageSelector{Type: consumer.TAG, Expression: strings.ReplaceAll(a.get("expr", "*"), "||", " || ")}
 	if err = c.Subscribe(a["topic"], selector, got.take); err != nil {
 		die("%v", err)
@@ -213,14 +222,19 @@ func consume(a arguments) {
 	if err = c.Start(); err != nil {
 		die("%v", err)
 	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
 	select {
 	case <-got.done:
+	case <-stop:
 	case <-time.After(time.Duration(a.number("timeout", 60)) * time.Second):
 	}
 	if err = c.Shutdown(); err != nil {
 		die("shutdown: %v", err)
 	}
-	got.report(a["report"])
+	if a["report"] != "" {
+		got.report(a["report"])
+	}
 	fmt.Printf("distinct=%d\nduplicates=%d\nok\n", len(got.lines), got.total-len(got.lines))
 }
 

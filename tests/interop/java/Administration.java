@@ -200,6 +200,25 @@ final class Administration {
         return text.toString();
     }
 
+    /** The queues of the topic that each member says it has: "clientId 0,1,2", as shares prints them. */
+    static String holders(Args args) throws Exception {
+        StringBuilder text = new StringBuilder();
+        TreeSet<String> ids = new TreeSet<>();
+        for (Connection c : admin(args).examineConsumerConnectionInfo(args.need("group")).getConnectionSet()) {
+            ids.add(c.getClientId());
+        }
+        for (String id : ids) {
+            TreeSet<Integer> held = new TreeSet<>();
+            for (MessageQueue queue : admin(args).getConsumerRunningInfo(args.need("group"), id, false).getMqTable().keySet()) {
+                if (queue.getTopic().equals(args.need("topic"))) {
+                    held.add(queue.getQueueId());
+                }
+            }
+            text.append(id).append(' ').append(held.toString().replaceAll("[\\[\\] ]", "")).append('\n');
+        }
+        return text.toString();
+    }
+
     private static AllocateMessageQueueStrategy strategy(Args args) {
         return args.get("strategy", "AVG").equals("CONSISTENT_HASH")
             ? new AllocateMessageQueueConsistentHash() : new AllocateMessageQueueAveragely();

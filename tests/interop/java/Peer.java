@@ -103,6 +103,8 @@ final class Peer {
                 return Administration.subscriptions(args);
             case "shares":
                 return Administration.shares(args);
+            case "holders":
+                return Administration.holders(args);
             case "viewMessage":
                 return Administration.viewMessage(args);
             default:

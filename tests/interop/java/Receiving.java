@@ -24,7 +24,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). With later=N it
  * asks for every N-th message again, a second later; with listener=orderly it takes the queues under the broker's locks; from
- * message timedFrom=N on it notes how long each was on its way; with pop=1 the broker says which queues it pulls or pops.
+ * message timedFrom=N on it notes how long each was on its way; with pop=1 the broker says which queues it pulls or pops; with live=FILE
+ * each message is a line there as it comes, which a kill does not undo.
  */
 final class Receiving implements MessageListenerConcurrently {
     private static final Map<String, Receiving> RUNNING = new ConcurrentHashMap<>();
@@ -33,6 +34,7 @@ final class Receiving implements MessageListenerConcurrently {
     private final DefaultMQPushConsumer consumer;
     private final String topic;
     private final String reportPath;
+    private final PrintWriter live;
     private final Map<Long, String> lines = new TreeMap<>();
     private final int later;
     private final int timedFrom;
@@ -43,11 +45,12 @@ final class Receiving implements MessageListenerConcurrently {
     private Receiving(Args args) throws Exception {
         topic = args.need("topic");
         reportPath = args.get("report", "");
+        live = args.get("live", "").isEmpty() ? null : new PrintWriter(args.need("live"), "UTF-8");
         later = args.number("later", 0);
         timedFrom = args.number("timedFrom", -1);
         consumer = new DefaultMQPushConsumer(args.need("group"));
         consumer.setNamesrvAddr(args.need("ns"));
-        consumer.setInstanceName("peer-consumer-" + INSTANCES.incrementAndGet());
+        consumer.setInstanceName(args.get("instance", "peer-consumer-" + INSTANCES.incrementAndGet()));
         consumer.setConsumeFromWhere(args.get("from", "first").equals("last")
             ? ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setConsumeThreadMin(args.number("threads", 4));
@@ -142,6 +145,11 @@ final class Receiving implements MessageListenerConcurrently {
             + message.getKeys() + "\t" + message.getUserProperty("p-uni");
         synchronized (lines) {
             total++;
+            if (live != null) {
+                live.println("{\"queueId\":" + message.getQueueId() + ",\"queueOffset\":" + message.getQueueOffset()
+                    + ",\"properties\":{\"idx\":\"" + index + "\"}}");
+                live.flush();
+            }
             if (timedFrom >= 0 && index(message) >= timedFrom) {
                 delays.add(System.currentTimeMillis() - message.getBornTimestamp());
             }
