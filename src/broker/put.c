@@ -68,6 +68,7 @@ enum rq_put_status rq_broker_put(struct rmq_broker *broker, struct rq_msg *msg, 
     } else {
         (void)rq_store_append(broker->store, msg, out);
     }
+    msg->properties = rq_slice(NULL, 0); /* they were in props */
     rq_buf_free(&props);
     return out->status;
 }

@@ -115,10 +115,10 @@ static rmq_status make_properties(struct back *back, struct rq_slice old, struct
     return rq_buf_status(&back->props);
 }
 
-/* A message that came back before counts for the topic that it had at first. */
+/* A message that came back before counts for the topic that it had at first. The put may have diverted the message; its own properties are in props. */
 static void count(const struct back *back, struct rq_slice old_topic, const struct rq_store_put *put)
 {
-    struct rq_slice first = rq_props_get(back->msg.properties, RQ_PROP_RETRY_TOPIC);
+    struct rq_slice first = rq_props_get(rq_slice(back->props.data, back->props.len), RQ_PROP_RETRY_TOPIC);
     rq_broker_count_put(back->request, back->msg.topic, back->msg.queue_id, put, 1);
     rq_stats_add_group(&back->request->broker->stats, RQ_STATS_SNDBCK_PUT_NUMS,
                        first.n ? first : old_topic, back->header.group, 1);
