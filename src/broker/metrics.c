@@ -373,5 +373,5 @@ void rq_metrics_stop(struct rmq_broker *broker)
 
 int rmq_broker_metrics_port(const rmq_broker *broker)
 {
-    return broker->http ? rq_http_port(broker->http) : -1;
+    return broker && broker->http ? rq_http_port(broker->http) : -1;
 }

@@ -404,17 +404,17 @@ void rmq_broker_stop(rmq_broker *broker)
 
 const char *rmq_broker_addr(const rmq_broker *broker)
 {
-    return broker->addr;
+    return broker ? broker->addr : "";
 }
 
 const char *rmq_broker_namesrv_addr(const rmq_broker *broker)
 {
-    return broker->namesrv_addr;
+    return broker ? broker->namesrv_addr : "";
 }
 
 const char *rmq_broker_store_path(const rmq_broker *broker)
 {
-    return broker->store_path;
+    return broker ? broker->store_path : "";
 }
 
 rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,

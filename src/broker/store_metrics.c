@@ -20,6 +20,9 @@ void rmq_broker_get_store_metrics(const rmq_broker *broker, rmq_broker_store_met
                                   size_t size)
 {
     struct rq_store_metrics now;
+    if (!broker || !out) {
+        return;
+    }
     rq_store_metrics(broker->store, &now);
     rmq_broker_store_metrics all = {
         .commit_log_min_offset = now.info.min_commit_log_offset,

@@ -131,7 +131,7 @@ rmq_status rmq_namesrv_start_properties(const char *address, int port, const cha
 
 const char *rmq_namesrv_addr(const rmq_namesrv *namesrv)
 {
-    return namesrv->addr;
+    return namesrv ? namesrv->addr : "";
 }
 
 void rmq_namesrv_stop(rmq_namesrv *namesrv)

@@ -33,6 +33,9 @@ static void count_queues(const struct rmq_store *store, rmq_store_info *info)
 void rmq_store_get_info(const rmq_store *store, rmq_store_info *out, size_t size)
 {
     struct rq_record first;
+    if (!store || !out) {
+        return;
+    }
     int64_t min = store->log.count > 0 ? store->log.files[0].start : 0;
     bool any = rq_offline_record(store, min, false, &first) == RQ_RECORD_GOOD;
     rmq_store_info info = {
@@ -60,7 +63,7 @@ void rmq_store_get_info(const rmq_store *store, rmq_store_info *out, size_t size
 /* Queues that a check found by their messages only come behind all others, and are not shown. */
 static const struct rq_offline_queue *queue_at(const struct rmq_store *store, size_t index)
 {
-    return index < store->queue_count && !store->queues[index]->virtual ? store->queues[index]
+    return store && index < store->queue_count && !store->queues[index]->virtual ? store->queues[index]
                                                                         : NULL;
 }
 

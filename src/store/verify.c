@@ -247,6 +247,9 @@ static void reset_queues(struct rmq_store *store)
 rmq_status rmq_store_verify(rmq_store *store, rmq_store_check *out, size_t size, rmq_error **err)
 {
     struct rq_verify v = {.store = store};
+    if (!store || !out) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s is NULL", store ? "out" : "store");
+    }
     if (store->in_use) {
         return rq_error_set(err, RMQ_ERR_BUSY, "the store in %s is in use by a broker",
                             store->root);
