@@ -42,7 +42,7 @@ RMQ_API rmq_status rmq_message_set_property(rmq_message *message, const char *na
  * RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_set_message_group(rmq_message *message, const char *group);
 
-/* Delay level 1 … 18 (1s 5s 10s 30s 1m … 2h with the default table of a broker); 0 = none. Since 0.1.0. */
+/* Delay level 1 … 18 (1s 5s 10s 30s 1m … 2h with the default table of a broker); 0 = none. Errors: RMQ_ERR_INVALID. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_set_delay_level(rmq_message *message, int level);
 
 /* To be delivered when so many ms have passed since the broker has it, or at a time in ms since 1970; 0 = at once. For brokers of 5.x, at most 3 days
@@ -57,15 +57,15 @@ RMQ_API void rmq_message_set_flag(rmq_message *message, int32_t flag);
 /* Whether the broker's answer waits for its disk and slave as the broker is configured (default true). Since 0.1.0. */
 RMQ_API void rmq_message_set_wait_store_ok(rmq_message *message, bool wait);
 
-/* Body, copied. Errors: RMQ_ERR_NOMEM. Since 0.1.0. */
+/* Body, copied. An empty one can be set, and is refused by sends. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_copy_body(rmq_message *message, const void *data, size_t size);
 
 /* Body, borrowed: data stays valid and unchanged until the message is destroyed or given another body, and until every
- * send of it has completed. Since 0.1.0. */
+ * send of it has completed. Errors: RMQ_ERR_INVALID. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_borrow_body(rmq_message *message, const void *data, size_t size);
 
 /* Body, taken: on RMQ_OK the message frees data with free_fn(data, user) when it is done with it, on any
- * thread; on an error it is still the caller's. Since 0.1.0. */
+ * thread; on an error it is still the caller's. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_take_body(rmq_message *message, void *data, size_t size,
                                          void (*free_fn)(void *data, void *user), void *user);
 
