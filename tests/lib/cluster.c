@@ -30,6 +30,8 @@ static void start_own(struct tl_cluster *cluster, const char *const *options)
     rmq_error *err = NULL;
     rmq_broker_config *config = NULL;
     TL_OK(rmq_broker_config_create(&config, &err));
+    /* A disk that stands still for seconds must not decide a test. */
+    TL_OK(rmq_broker_config_set(config, "osPageCacheBusyTimeOutMills", "60000", &err));
     for (; options && options[0]; options += 2) {
         TL_OK(rmq_broker_config_set(config, options[0], options[1], &err));
     }
