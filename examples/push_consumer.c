@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rmq/rmq.h>
 
@@ -45,6 +46,7 @@ int main(int argc, char **argv)
 {
     const char *topic = argc > 1 ? argv[1] : "ExampleTopic";
     int wanted = argc > 2 ? atoi(argv[2]) : 10;
+    bool traced = argc > 3 && strcmp(argv[3], "trace") == 0;
     struct progress progress = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
     rmq_error *err = NULL;
     rmq_consumer *consumer = NULL;
@@ -56,6 +58,7 @@ int main(int argc, char **argv)
     options.consume_thread_nums = 4;
     options.listener = on_messages;
     options.listener_user = &progress;
+    options.enable_msg_trace = traced; /* what becomes of each message, for mqadmin queryMsgTraceById */
     if (rmq_consumer_create(&options, &consumer, &err) != RMQ_OK) {
         return fail("consumer", err);
     }

@@ -26,7 +26,7 @@
 
 struct consume {
     const char *namesrv, *topic, *group, *expression, *sql, *from, *time, *output, *serialize;
-    const char *strategy, *instance, *offsets;
+    const char *strategy, *instance, *offsets, *name_space;
     bool orderly, broadcast;
     int64_t count, timeout_s, threads;
     bool json, show_events;
@@ -374,6 +374,7 @@ static int make_consumer(struct consume *c)
     options.consume_orderly = c->orderly;
     options.message_model = c->broadcast ? RMQ_BROADCASTING : RMQ_CLUSTERING;
     options.local_offset_store_dir = c->offsets;
+    options.namespace_name = c->name_space;
     if (c->strategy != NULL) {
         options.allocate_strategy = c->strategy;
     }
@@ -416,6 +417,7 @@ int tool_consume(int argc, char **argv)
         {0, "orderly", TOOL_FLAG, &c.orderly, NULL, "one message of a queue after the other, under the broker's lock", 0, 0},
         {0, "broadcast", TOOL_FLAG, &c.broadcast, NULL, "all messages, whoever else is in the group; offsets in a local file", 0, 0},
         {0, "offsets", TOOL_TEXT, &c.offsets, "FOLDER", "for --broadcast: instead of ~/.rocketmq_offsets", 0, 0},
+        {0, "namespace", TOOL_TEXT, &c.name_space, "NAME", "namespace of topic and group", 0, 0},
         {0, "instance", TOOL_TEXT, &c.instance, "NAME", "name of this member in its client id; default unique", 0, 0},
         {0, "strategy", TOOL_TEXT, &c.strategy, "NAME", "how members share queues: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH", 0, 0},
         {0, "from", TOOL_TEXT, &c.from, "WHERE",

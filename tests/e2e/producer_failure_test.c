@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The failure matrix: what a bad way to the broker does, for each kind of send. Every accepted send has one outcome, the documented one, by its deadline.
+ * The failure matrix: what a bad way to the broker does, for each kind of send, half messages of transactions among them. Every accepted send has one
+ * outcome, the documented one, by its deadline.
  * How late a thread may be on this machine is measured beside it.
  */
 #include <arpa/inet.h>
@@ -133,7 +134,7 @@ static int64_t stored(const struct way *way)
 
 /* ---- one send of each kind ---- */
 
-enum kind { KIND_SYNC, KIND_BATCH, KIND_ASYNC, KIND_ASYNC_BATCH, KINDS };
+enum kind { KIND_SYNC, KIND_BATCH, KIND_ASYNC, KIND_ASYNC_BATCH, KIND_TRANSACTION, KINDS };
 
 struct outcome {
     atomic_int calls;
@@ -142,6 +143,7 @@ struct outcome {
     bool maybe_stored;
     int64_t began_ms;
     int64_t ended_ms;
+    atomic_int executed; /* a transaction's own part */
 };
 
 static void take(struct outcome *outcome, const rmq_error *err)
@@ -164,6 +166,14 @@ static bool is_over(void *arg)
     return atomic_load(&((struct outcome *)arg)->calls) > 0;
 }
 
+static rmq_transaction_state execute(const rmq_message *message, const char *id, void *user)
+{
+    (void)message;
+    (void)id;
+    atomic_fetch_add(&((struct outcome *)user)->executed, 1);
+    return RMQ_TRANSACTION_COMMIT;
+}
+
 static void begin_send(struct way *way, enum kind kind, int64_t timeout_ms, struct outcome *outcome)
 {
     const rmq_message *batch[] = {way->message, way->message};
@@ -179,6 +189,11 @@ static void begin_send(struct way *way, enum kind kind, int64_t timeout_ms, stru
         break;
     case KIND_BATCH:
         (void)rmq_producer_send_batch(way->producer, batch, 2, timeout_ms, NULL, &err);
+        take(outcome, err);
+        break;
+    case KIND_TRANSACTION:
+        (void)rmq_producer_send_in_transaction(way->producer, way->message, execute, outcome,
+                                               timeout_ms, NULL, NULL, &err);
         take(outcome, err);
         break;
     case KIND_ASYNC:
@@ -280,7 +295,13 @@ static void run_row(struct way *way, const struct row *row, enum kind kind,
     TL_CHECK(tl_wait(is_over, &outcome, WAIT_MS));
     check(row, kind, &outcome, lateness);
     tl_proxy_clear(way->proxy);
-    struct stored_wait wait = {way, before + (int64_t)row->stored_least * messages};
+    int least = row->stored_least;
+    int most = row->stored_most;
+    if (kind == KIND_TRANSACTION) { /* only a commit makes a message, and there is one for a half that was answered */
+        least = most = outcome.status == RMQ_OK;
+        TL_EQUAL(atomic_load(&outcome.executed), least);
+    }
+    struct stored_wait wait = {way, before + (int64_t)least * messages};
     TL_CHECK(tl_wait(has_stored, &wait, WAIT_MS));
     /* The way is good again: so is the next send, whatever comes late. */
     int64_t now = stored(way);
@@ -290,9 +311,11 @@ static void run_row(struct way *way, const struct row *row, enum kind kind,
         tl_fail(__FILE__, __LINE__, "after %s, kind %d: %s", row->name, (int)kind,
                 rmq_status_name(after.status));
     }
-    if (now - before > (int64_t)row->stored_most * messages) {
+    struct stored_wait last = {way, now + messages}; /* before the next row counts */
+    TL_CHECK(tl_wait(has_stored, &last, WAIT_MS));
+    if (now - before > (int64_t)most * messages) {
         tl_fail(__FILE__, __LINE__, "%s, kind %d: %lld stored, not %d at most", row->name, (int)kind,
-                (long long)(now - before), row->stored_most * messages);
+                (long long)(now - before), most * messages);
     }
     TL_EQUAL(atomic_load(&outcome.calls), 1);
     TL_EQUAL(atomic_load(&after.calls), 1);
@@ -306,8 +329,8 @@ static void run_kind(enum kind kind)
     begin_measuring(&lateness);
     bool batch = kind == KIND_BATCH || kind == KIND_ASYNC_BATCH;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (batch && rows[i].timeout_ms == BREAK_MS) {
-            continue; /* takes long, and is the same for both */
+        if ((batch || kind == KIND_TRANSACTION) && rows[i].timeout_ms == BREAK_MS) {
+            continue; /* takes long, and is the same for all */
         }
         run_row(&way, &rows[i], kind, &lateness);
     }
@@ -323,6 +346,11 @@ static void blocking_sends_meet_every_fault_with_the_documented_outcome(void)
 static void blocking_batches_meet_every_fault_with_the_documented_outcome(void)
 {
     run_kind(KIND_BATCH);
+}
+
+static void half_messages_meet_every_fault_and_only_stored_ones_are_executed(void)
+{
+    run_kind(KIND_TRANSACTION);
 }
 
 static void asynchronous_sends_meet_every_fault_with_the_documented_outcome(void)
@@ -519,6 +547,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(blocking_sends_meet_every_fault_with_the_documented_outcome),
         TL_CASE(blocking_batches_meet_every_fault_with_the_documented_outcome),
+        TL_CASE(half_messages_meet_every_fault_and_only_stored_ones_are_executed),
         TL_CASE(asynchronous_sends_meet_every_fault_with_the_documented_outcome),
         TL_CASE(asynchronous_batches_meet_every_fault_with_the_documented_outcome),
         TL_CASE(one_way_sends_survive_every_fault),

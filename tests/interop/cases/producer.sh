@@ -33,9 +33,26 @@ kinds_of_sends() {
     done
 }
 
-case_producer_kinds_on_real_533() { need_rmq; use_real 5.3.3; kinds_of_sends; }
-case_producer_kinds_on_real_497() { need_rmq; use_real 4.9.7; kinds_of_sends; }
-case_producer_kinds_on_ours() { use_ours; kinds_of_sends; }
+# A megabyte and the most that a broker takes, asynchronously and as batches.
+large_sends() {
+    local topic=LargeKinds words
+    words="seed=$topic sizes=1048576,1048577,4193280"
+    new_topic $topic 4
+    # shellcheck disable=SC2086
+    c_produce "$RUN/$BROKER-$topic.async" $topic "--mode async" $words count=6 kind=random
+    c_produce "$RUN/$BROKER-$topic.batch" $topic "--batch 3" seed=$topic sizes=1048576 from=6 count=6 kind=random
+    java_consume "$RUN/$BROKER-$topic" $topic 12
+    {
+        # shellcheck disable=SC2086
+        content expect $words count=6 kind=random
+        content expect seed=$topic sizes=1048576 from=6 count=6 kind=random
+    } > "$RUN/$BROKER-$topic.want"
+    cmp -s "$RUN/$BROKER-$topic.want" "$RUN/$BROKER-$topic" || fail "large bodies: Java read others than were sent"
+}
+
+case_producer_kinds_on_real_533() { need_rmq; use_real 5.3.3; kinds_of_sends; large_sends; }
+case_producer_kinds_on_real_497() { need_rmq; use_real 4.9.7; kinds_of_sends; large_sends; }
+case_producer_kinds_on_ours() { use_ours; kinds_of_sends; large_sends; }
 
 # ---- sharding keys -----------------------------------------------------------------------------------------------------
 
@@ -62,6 +79,7 @@ END
 }
 
 case_producer_keys_on_real_533() { need_rmq; use_real 5.3.3; keys_as_java; }
+case_producer_keys_on_real_497() { need_rmq; use_real 4.9.7; keys_as_java; }
 case_producer_keys_on_ours() { use_ours; keys_as_java; }
 
 # ---- message trace -----------------------------------------------------------------------------------------------------
@@ -81,6 +99,13 @@ traced_sends() {
             fail "no trace of $id: $(tail -n 2 "$out.$id" | tr '\n' ' ')"
     done < "$out.ids"
     note "mqadmin queryMsgTraceById found each of 20 sends: $(tail -n 1 "$out.$id")"
+    NAMESRV_ADDR=$NS timeout 60 "$(dirname "$RMQ")/${EXAMPLES:-release/examples}/push_consumer" $topic 20 trace > "$out.read" 2>&1 ||
+        fail "push_consumer: $(tail -n 1 "$out.read")"
+    while read -r id; do
+        wait_until 30 is_traced "$id" "$out.$id" "example-push" ||
+            fail "no trace of how $id was consumed: $(tail -n 2 "$out.$id" | tr '\n' ' ')"
+    done < "$out.ids"
+    note "and how each was consumed: $(grep -m 1 example-push "$out.$id")"
 }
 
 broker_address() { must peer route "ns=$NS" topic=Traced | sed -n 's/.*{0=\(.*\)}/\1/p'; }

@@ -31,6 +31,7 @@ both_ways() {
 case_requests_on_real_533() { need_rmq; use_real 5.3.3; both_ways; }
 case_requests_on_ours() { use_ours; both_ways; }
 case_c_requests_on_real_533() { OPTIONS="" e2e_on_real requests request_test; }
+case_c_requests_on_real_497() { VERSION=4.9.7 OPTIONS="" e2e_on_real requests-497 request_test; }
 
 # Every second message is taken back; those of Java on our broker, ours on the real one.
 case_java_timed_on_ours() {

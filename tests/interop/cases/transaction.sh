@@ -7,16 +7,17 @@
 # The end-to-end tests of the tree whose command is tested.
 E2E=$ROOT/build/release/test/e2e
 
-# e2e_on_real NAME TEST CASE...: the test with a real 5.3.3 broker of its own, which is given the options in OPTIONS.
+# e2e_on_real NAME TEST CASE...: the test with a real broker of its own, 5.3.3 unless VERSION says otherwise, which is given
+# the options in OPTIONS.
 e2e_on_real() {
     local name=$1 test=$2 port
     shift 2
     need_rmq
     [ -x "$E2E/$test" ] || skip "there is no $E2E/$test: make $E2E/$test"
     port=$(take_ports)
-    real_namesrv "$name-namesrv" 5.3.3 "$port"
+    real_namesrv "$name-namesrv" "${VERSION:-5.3.3}" "$port"
     # shellcheck disable=SC2086
-    real_broker "$name" 5.3.3 $((port + 4)) "127.0.0.1:$port" $OPTIONS
+    real_broker "$name" "${VERSION:-5.3.3}" $((port + 4)) "127.0.0.1:$port" $OPTIONS
     must peer waitBroker "ns=127.0.0.1:$port" "broker=$name"
     RMQ_NAMESRV=127.0.0.1:$port timeout 360 "$E2E/$test" "$@" > "$RUN/$name.out" 2>&1 ||
         fail "$test: $(grep -m 1 '^FAIL' "$RUN/$name.out" || tail -n 1 "$RUN/$name.out")"
@@ -27,6 +28,10 @@ e2e_on_real() {
 
 case_c_transactions_on_real_533() {
     OPTIONS="transactionCheckInterval=5000 transactionTimeOut=3000" e2e_on_real transactions transaction_test
+}
+
+case_c_transactions_on_real_497() {
+    VERSION=4.9.7 OPTIONS="transactionCheckInterval=5000 transactionTimeOut=3000" e2e_on_real transactions-497 transaction_test
 }
 
 # Committed and rolled back at once or when asked for the second time, in one producer.

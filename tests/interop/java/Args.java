@@ -4,6 +4,8 @@
 import java.util.LinkedHashMap;
 import java.util.Map;
 
+import org.apache.rocketmq.client.ClientConfig;
+
 /** The key=value words of one command line, with defaults where a word is left out. */
 final class Args {
     private final Map<String, String> values = new LinkedHashMap<>();
@@ -33,5 +35,15 @@ final class Args {
     int number(String key, int otherwise) {
         String value = values.get(key);
         return value == null ? otherwise : Integer.parseInt(value);
+    }
+
+    /** namespace= and namespaceV2=; only clients of 5.x have the second. */
+    void setNamespace(ClientConfig client) throws ReflectiveOperationException {
+        if (values.containsKey("namespace")) {
+            client.setNamespace(values.get("namespace"));
+        }
+        if (values.containsKey("namespaceV2")) {
+            ClientConfig.class.getMethod("setNamespaceV2", String.class).invoke(client, values.get("namespaceV2"));
+        }
     }
 }

@@ -50,6 +50,7 @@ final class Receiving implements MessageListenerConcurrently {
         timedFrom = args.number("timedFrom", -1);
         consumer = new DefaultMQPushConsumer(args.need("group"));
         consumer.setNamesrvAddr(args.need("ns"));
+        args.setNamespace(consumer);
         consumer.setInstanceName(args.get("instance", "peer-consumer-" + INSTANCES.incrementAndGet()));
         consumer.setConsumeFromWhere(args.get("from", "first").equals("last")
             ? ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -126,6 +127,9 @@ final class Receiving implements MessageListenerConcurrently {
                 if (later > 0 && message.getReconsumeTimes() == 0 && index(message) % later == 0) {
                     context.setDelayLevelWhenNextConsume(1);
                     return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
+                if (!message.getTopic().equals(topic)) {
+                    throw new IllegalStateException("topic " + message.getTopic());
                 }
                 note(message);
             } catch (Exception e) {

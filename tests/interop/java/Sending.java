@@ -70,13 +70,15 @@ final class Sending implements Runnable {
     /** A producer serves all commands that ask for the same settings: starting one takes longer than sending. */
     private static synchronized DefaultMQProducer producer(Args args) throws Exception {
         String compress = args.get("compress", "");
-        String key = args.need("ns") + " " + args.get("group", "PeerProducer") + " " + compress;
+        String key = args.need("ns") + " " + args.get("group", "PeerProducer") + " " + compress + " "
+            + args.get("namespace", "") + " " + args.get("namespaceV2", "");
         DefaultMQProducer producer = PRODUCERS.get(key);
         if (producer == null) {
             producer = new DefaultMQProducer(args.get("group", "PeerProducer"));
             producer.setNamesrvAddr(args.need("ns"));
             producer.setInstanceName("peer-" + PRODUCERS.size());
             producer.setSendMsgTimeout(30_000);
+            args.setNamespace(producer);
             if (!compress.isEmpty()) {
                 producer.setCompressType(CompressionType.of(compress));
             }
