@@ -98,14 +98,14 @@ traced_sends() {
         wait_until 30 is_traced "$id" "$out.$id" success ||
             fail "no trace of $id: $(tail -n 2 "$out.$id" | tr '\n' ' ')"
     done < "$out.ids"
-    note "mqadmin queryMsgTraceById found each of 20 sends: $(tail -n 1 "$out.$id")"
+    note "mqadmin queryMsgTraceById found each of 20 sends: $(grep -h -m 1 success "$out".* | head -n 1)"
     NAMESRV_ADDR=$NS timeout 60 "$(dirname "$RMQ")/${EXAMPLES:-release/examples}/push_consumer" $topic 20 trace > "$out.read" 2>&1 ||
         fail "push_consumer: $(tail -n 1 "$out.read")"
     while read -r id; do
-        wait_until 30 is_traced "$id" "$out.$id" "example-push" ||
+        wait_until 30 is_traced "$id" "$out.$id" example-push ||
             fail "no trace of how $id was consumed: $(tail -n 2 "$out.$id" | tr '\n' ' ')"
     done < "$out.ids"
-    note "and how each was consumed: $(grep -m 1 example-push "$out.$id")"
+    note "and how each was consumed: $(grep -h -m 1 example-push "$out".* | head -n 1)"
 }
 
 broker_address() { must peer route "ns=$NS" topic=Traced | sed -n 's/.*{0=\(.*\)}/\1/p'; }
