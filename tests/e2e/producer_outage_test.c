@@ -81,7 +81,7 @@ static int64_t stored_in(const char *namesrv, const char *topic)
     return sum;
 }
 
-static void one_of_two_brokers_never_answers_and_all_sends_succeed(void)
+static void b08_one_of_two_brokers_never_answers_and_all_sends_succeed(void)
 {
     struct tl_cluster cluster;
     char silent[64];
@@ -135,6 +135,64 @@ static void one_of_two_brokers_is_dead_and_all_sends_succeed(void)
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
     tl_namesrv_stop(ns);
+    tl_cluster_stop(&cluster);
+}
+
+static void count_retries(rmq_log_level level, const char *line, void *user)
+{
+    (void)level;
+    if (strstr(line, "tried again though it may be stored")) {
+        atomic_fetch_add((atomic_int *)user, 1);
+    }
+}
+
+static rmq_broker *another_broker(const char *topic, int queues)
+{
+    rmq_error *err = NULL;
+    rmq_broker *broker = NULL;
+    rmq_broker_config *config = NULL;
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_OK(rmq_broker_start(config, &broker, &err));
+    rmq_broker_config_destroy(config);
+    TL_OK(rmq_broker_create_topic(broker, topic, queues, &err));
+    return broker;
+}
+
+/* Field case B08: the answers of one broker are late by as much as the whole send may take. All sends succeed, late answers are dropped quietly, and a message
+ * is there twice only where a line of the log says that it was tried again. */
+static void b08_late_answers_make_a_second_message_only_for_a_logged_retry(void)
+{
+    struct tl_cluster cluster;
+    char brokers[256];
+    rmq_error *err = NULL;
+    static atomic_int retries;
+    int sends = 0;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    rmq_log_set(RMQ_LOG_INFO, count_retries, &retries);
+    rmq_broker *other = another_broker(cluster.topic, 4);
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    TL_CHECK(tl_proxy_script(proxy, "delay response 310 times 30 ms 3000"));
+    snprintf(brokers, sizeof brokers, "a-late@%s,b-good@%s", tl_proxy_addr(proxy),
+             rmq_broker_addr(other));
+    tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = message_to(cluster.topic);
+    int64_t until = tl_now_ms() + 4500; /* beyond the last late answer of the first attempts */
+    for (; sends < 200 || tl_now_ms() < until; sends++) {
+        TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    }
+    rmq_producer_destroy(producer);
+    int64_t stored = stored_in(cluster.namesrv, cluster.topic) +
+                     stored_in(rmq_broker_namesrv_addr(other), cluster.topic);
+    TL_CHECK(atomic_load(&retries) > 0);
+    TL_CHECK(stored >= sends && stored <= sends + atomic_load(&retries));
+    rmq_message_destroy(message);
+    tl_namesrv_stop(ns);
+    tl_proxy_stop(proxy);
+    rmq_broker_stop(other);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
     tl_cluster_stop(&cluster);
 }
 
@@ -442,7 +500,7 @@ static bool is_one(void *arg)
     return atomic_load((_Atomic int *)arg) > 0;
 }
 
-static void an_asynchronous_send_to_a_black_hole_returns_at_once(void)
+static void b08_an_asynchronous_send_to_a_black_hole_returns_at_once(void)
 {
     char silent[64];
     char brokers[128];
@@ -468,7 +526,8 @@ static void an_asynchronous_send_to_a_black_hole_returns_at_once(void)
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        TL_CASE(one_of_two_brokers_never_answers_and_all_sends_succeed),
+        TL_CASE(b08_one_of_two_brokers_never_answers_and_all_sends_succeed),
+        TL_CASE(b08_late_answers_make_a_second_message_only_for_a_logged_retry),
         TL_CASE(one_of_two_brokers_is_dead_and_all_sends_succeed),
         TL_CASE(a_dead_broker_gives_an_error_that_names_it),
         TL_CASE(a_lost_answer_is_reported_as_maybe_stored),
@@ -482,7 +541,7 @@ int main(int argc, char **argv)
         TL_CASE(a_topic_without_route_is_an_error_that_names_it),
         TL_CASE(a_broker_that_comes_back_is_used_again),
         TL_CASE(an_outage_costs_few_connection_attempts_and_no_descriptors),
-        TL_CASE(an_asynchronous_send_to_a_black_hole_returns_at_once),
+        TL_CASE(b08_an_asynchronous_send_to_a_black_hole_returns_at_once),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
