@@ -57,6 +57,8 @@ int main(int argc, char **argv)
 
     rmq_producer_options_init(&options, sizeof options);
     options.producer_group = "example-producers";
+    /* One deadline for all attempts. A broker that has just started may take seconds for its first messages. */
+    options.send_msg_timeout_ms = 10000;
     rmq_status st = rmq_producer_create(&options, &producer, &err);
     for (int i = 1; i <= MESSAGES && st == RMQ_OK; i++) {
         st = send_one(producer, topic, i, &outcome, &err);
