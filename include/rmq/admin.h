@@ -27,6 +27,12 @@ typedef struct rmq_queue_status {
     int64_t last_update_ms; /* store time of the last message, 0 when unknown or empty */
 } rmq_queue_status;
 
+/* How the broker lets a group of consumers with clientRebalance=false get a topic. */
+typedef enum rmq_message_request_mode {
+    RMQ_REQUEST_PULL = 0,
+    RMQ_REQUEST_POP = 1
+} rmq_message_request_mode;
+
 RMQ_BEGIN_DECLS
 
 /* Creates an admin client for name servers "host:port;host:port" (NULL = $NAMESRV_ADDR). The caller destroys it. Any thread may use it.
@@ -39,6 +45,16 @@ RMQ_API void rmq_admin_destroy(rmq_admin *admin);
 RMQ_API rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const char *topic,
                                           int32_t read_queues, int32_t write_queues, int32_t perm,
                                           int64_t timeout_ms, rmq_error **err);
+
+/* Tells every master of a cluster (NULL = of all clusters) whether a group pulls or pops a topic. pop_share_queue_num: of how many other members a popping one
+ * gets the queues, too; 0 = of all. Members follow at their next rebalance, without loss; messages in hands then may come twice. The topic and the group must be
+ * known to the brokers (a group is from its first member on). Errors: RMQ_ERR_INVALID, RMQ_ERR_BROKER (of brokers before 5.0, too), RMQ_ERR_TIMEOUT,
+ * RMQ_ERR_NO_NAMESRV, RMQ_ERR_NO_BROKER. Protocol: SET_MESSAGE_REQUEST_MODE (401). Counterpart: mqadmin setConsumeMode. Since 0.1.0. */
+RMQ_API rmq_status rmq_admin_set_message_request_mode(rmq_admin *admin, const char *cluster,
+                                                      const char *topic, const char *group,
+                                                      rmq_message_request_mode mode,
+                                                      int32_t pop_share_queue_num,
+                                                      int64_t timeout_ms, rmq_error **err);
 
 /* Names of all topics, one a line. Freed with rmq_string_free. Protocol: GET_ALL_TOPIC_LIST_FROM_NAMESERVER (206). Since 0.1.0. */
 RMQ_API rmq_status rmq_admin_topic_list(rmq_admin *admin, int64_t timeout_ms, char **out,

@@ -113,6 +113,10 @@ typedef struct rmq_consumer_options {
     int32_t trace_msg_batch_num;        /* "traceMsgBatchNum", 10: records of one trace message */
     const char *namespace_name;         /* "namespace": part of the names of topics and groups, as "ns%topic" at the brokers */
     const char *namespace_v2;           /* "namespaceV2": goes with each request, names stay as they are */
+    bool client_rebalance;              /* "clientRebalance", true; false: the broker shares the queues out, and says for each topic whether it is pulled or popped */
+    int64_t pop_invisible_time_ms;      /* "popInvisibleTime", 60000: 1000 … 300000 */
+    int32_t pop_batch_nums;             /* "popBatchNums", 32: most messages of one pop, 1 … 32 */
+    int32_t pop_threshold_for_queue;    /* "popThresholdForQueue", 96 messages that are popped and not consumed */
 } rmq_consumer_options;
 
 RMQ_BEGIN_DECLS

@@ -66,7 +66,7 @@ rmq_status rq_admin_ask(rmq_admin *admin, const char *addr, const struct rq_admi
 {
     struct rq_frame_spec spec =
         rq_instance_frame(admin->instance, ask->code, ask->table, ask->fields);
-    return addr ? rq_ask_broker(admin->instance, addr, &spec, rq_slice(NULL, 0), ask->what,
+    return addr ? rq_ask_broker(admin->instance, addr, &spec, ask->body, ask->what,
                                 ask->not_found, deadline_ms, reply, err)
                 : rq_ask_namesrv(admin->instance, &spec, ask->what, deadline_ms, reply, err);
 }

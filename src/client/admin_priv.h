@@ -40,6 +40,7 @@ struct rq_admin_question {
     int code;
     const struct rq_fields *table;
     const void *fields;
+    struct rq_slice body; /* to a broker only */
     const char *what;  /* "offset of group g", for messages */
     int32_t not_found; /* a broker's code that means RMQ_ERR_NOT_FOUND, 0 = none */
 };
@@ -61,6 +62,13 @@ rmq_status rq_admin_route(rmq_admin *admin, const char *topic, int64_t deadline_
 
 /* Borrowed; NULL when it has none. */
 const char *rq_admin_master_of(const struct rq_route_broker_data *broker);
+
+/* Asks every master of a cluster (NULL = of all), which all must answer SUCCESS. RMQ_ERR_NO_BROKER: there is none. */
+rmq_status rq_admin_ask_masters(rmq_admin *admin, const struct rq_cluster_info *info,
+                                const char *cluster, const struct rq_admin_question *ask,
+                                int64_t deadline_ms, rmq_error **err);
+rmq_status rq_admin_cluster_info(rmq_admin *admin, int64_t deadline_ms,
+                                 struct rq_cluster_info *info, rmq_error **err);
 
 /* Address of a broker in the topic's route: its master, else any; broker_name NULL: the first broker. A copy, freed with rq_free. */
 rmq_status rq_admin_broker_addr(rmq_admin *admin, const char *topic, const char *broker_name,

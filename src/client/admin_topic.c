@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Questions of rmq_admin about topics and clusters, and the creation of topics. Counterpart: MQAdminImpl.createTopic.
+ * Questions of rmq_admin about topics and clusters, the creation of topics, and how groups get them. Counterparts: MQAdminImpl.createTopic,
+ * DefaultMQAdminExt.setMessageRequestMode.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 
 #define ROUTE_RETRY_MS 50 /* between two looks whether the name server knows a new topic */
 
-static rmq_status get_cluster_info(rmq_admin *admin, int64_t deadline_ms,
-                                   struct rq_cluster_info *info, rmq_error **err)
+rmq_status rq_admin_cluster_info(rmq_admin *admin, int64_t deadline_ms,
+                                 struct rq_cluster_info *info, rmq_error **err)
 {
     const struct rq_admin_question ask = {.code = RQ_REQ_GET_BROKER_CLUSTER_INFO,
                                           .what = "cluster info"};
@@ -70,7 +71,7 @@ rmq_status rmq_admin_cluster_info(rmq_admin *admin, int64_t timeout_ms, char **o
     rmq_status st = rq_admin_begin(admin, out, "out", timeout_ms, &deadline, err);
     struct rq_cluster_info info = {0};
     if (st == RMQ_OK) {
-        st = get_cluster_info(admin, deadline, &info, err);
+        st = rq_admin_cluster_info(admin, deadline, &info, err);
     }
     if (st == RMQ_OK) {
         struct rq_buf text;
@@ -89,23 +90,27 @@ static bool in_cluster(const struct rq_route_broker_data *broker, const char *cl
     return !cluster || (broker->cluster && strcmp(broker->cluster, cluster) == 0);
 }
 
-static rmq_status create_on(rmq_admin *admin, const char *addr,
-                            const struct rq_hdr_create_topic *fields, int64_t deadline_ms,
-                            rmq_error **err)
+rmq_status rq_admin_ask_masters(rmq_admin *admin, const struct rq_cluster_info *info,
+                                const char *cluster, const struct rq_admin_question *ask,
+                                int64_t deadline_ms, rmq_error **err)
 {
-    char what[RQ_NAME_MAX + 32];
-    (void)snprintf(what, sizeof what, "creation of topic %.*s", (int)fields->topic.n,
-                   fields->topic.p);
-    const struct rq_admin_question ask = {.code = RQ_REQ_UPDATE_AND_CREATE_TOPIC,
-                                          .table = &rq_tab_create_topic,
-                                          .fields = fields,
-                                          .what = what};
-    struct rq_reply reply;
-    rmq_status st = rq_admin_ask(admin, addr, &ask, deadline_ms, &reply, err);
-    if (st == RMQ_OK) {
+    size_t masters = 0;
+    for (size_t i = 0; i < info->broker_count; i++) {
+        const char *addr = rq_admin_master_of(&info->brokers[i]);
+        struct rq_reply reply;
+        if (!addr || !in_cluster(&info->brokers[i], cluster)) {
+            continue;
+        }
+        masters++;
+        rmq_status st = rq_admin_ask(admin, addr, ask, deadline_ms, &reply, err);
+        if (st != RMQ_OK) {
+            return st;
+        }
         rq_reply_free(&reply);
     }
-    return st;
+    return masters > 0 ? RMQ_OK
+                       : rq_error_set(err, RMQ_ERR_NO_BROKER, "no master is registered%s%s",
+                                      cluster ? " in cluster " : "", cluster ? cluster : "");
 }
 
 static bool route_has(const struct rq_route_data *route, const char *broker_name, int32_t reads,
@@ -154,29 +159,6 @@ static void pause_ms(int64_t ms)
     rq_mutex_destroy(&lock);
 }
 
-static rmq_status create_on_all(rmq_admin *admin, const struct rq_cluster_info *info,
-                                const char *cluster, const struct rq_hdr_create_topic *fields,
-                                int64_t deadline_ms, rmq_error **err)
-{
-    size_t masters = 0;
-    for (size_t i = 0; i < info->broker_count; i++) {
-        const char *addr = rq_admin_master_of(&info->brokers[i]);
-        if (!addr || !in_cluster(&info->brokers[i], cluster)) {
-            continue;
-        }
-        masters++;
-        rmq_status st = create_on(admin, addr, fields, deadline_ms, err);
-        if (st != RMQ_OK) {
-            return st;
-        }
-    }
-    if (masters == 0) {
-        return rq_error_set(err, RMQ_ERR_NO_BROKER, "no master is registered%s%s",
-                            cluster ? " in cluster " : "", cluster ? cluster : "");
-    }
-    return RMQ_OK;
-}
-
 rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const char *topic,
                                   int32_t read_queues, int32_t write_queues, int32_t perm,
                                   int64_t timeout_ms, rmq_error **err)
@@ -193,7 +175,7 @@ rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const c
     }
     struct rq_cluster_info info = {0};
     if (st == RMQ_OK) {
-        st = get_cluster_info(admin, deadline, &info, err);
+        st = rq_admin_cluster_info(admin, deadline, &info, err);
     }
     if (st != RMQ_OK) {
         return st;
@@ -206,7 +188,13 @@ rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const c
                                          .topic_filter_type = rq_slice_str("SINGLE_TAG")};
     RQ_SET(create_topic, &fields, topic_sys_flag, 0);
     RQ_SET(create_topic, &fields, order, false);
-    st = create_on_all(admin, &info, cluster, &fields, deadline, err);
+    char what[RQ_NAME_MAX + 32];
+    (void)snprintf(what, sizeof what, "creation of topic %s", topic);
+    const struct rq_admin_question ask = {.code = RQ_REQ_UPDATE_AND_CREATE_TOPIC,
+                                          .table = &rq_tab_create_topic,
+                                          .fields = &fields,
+                                          .what = what};
+    st = rq_admin_ask_masters(admin, &info, cluster, &ask, deadline, err);
     while (st == RMQ_OK && !route_is_complete(admin, &info, cluster, &fields, topic, deadline)) {
         if (rq_mono_ms() + ROUTE_RETRY_MS >= deadline) {
             st = rq_error_set(err, RMQ_ERR_TIMEOUT,
@@ -215,6 +203,43 @@ rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const c
         }
         pause_ms(ROUTE_RETRY_MS);
     }
+    rq_cluster_info_clear(&info);
+    return st;
+}
+
+/* ---- how a group gets a topic ---- */
+
+rmq_status rmq_admin_set_message_request_mode(rmq_admin *admin, const char *cluster,
+                                              const char *topic, const char *group,
+                                              rmq_message_request_mode mode,
+                                              int32_t pop_share_queue_num, int64_t timeout_ms,
+                                              rmq_error **err)
+{
+    int64_t deadline;
+    rmq_status st =
+        rq_admin_begin(admin, topic && group, "topic, group", timeout_ms, &deadline, err);
+    if (st == RMQ_OK && mode != RMQ_REQUEST_PULL && mode != RMQ_REQUEST_POP) {
+        st = rq_error_set(err, RMQ_ERR_INVALID, "there is no request mode %d", (int)mode);
+    }
+    struct rq_cluster_info info = {0};
+    if (st == RMQ_OK) {
+        st = rq_admin_cluster_info(admin, deadline, &info, err);
+    }
+    if (st != RMQ_OK) {
+        return st;
+    }
+    struct rq_buf body;
+    rq_buf_init(&body, 0);
+    rq_request_mode_write(&(struct rq_request_mode_body){.topic = topic,
+                                                         .consumer_group = group,
+                                                         .pops = mode == RMQ_REQUEST_POP,
+                                                         .share_queues = pop_share_queue_num},
+                          &body);
+    const struct rq_admin_question ask = {.code = RQ_REQ_SET_MESSAGE_REQUEST_MODE,
+                                          .body = rq_slice(body.data, body.len),
+                                          .what = "request mode of a group"};
+    st = rq_admin_ask_masters(admin, &info, cluster, &ask, deadline, err);
+    rq_buf_free(&body);
     rq_cluster_info_clear(&info);
     return st;
 }

@@ -29,10 +29,10 @@ static void report(struct rq_pool *pool, struct rq_pulled *pulled, struct piece 
     piece->from = piece->to;
 }
 
-static bool needs_expanding(const struct rmq_message_view *view)
+static bool needs_preparing(const struct rq_pulled *pulled, const struct rmq_message_view *view)
 {
-    return (view->sys_flag & RQ_SYS_COMPRESSED) &&
-           !atomic_load_explicit(&view->expanded, memory_order_acquire);
+    return pulled->popped || ((view->sys_flag & RQ_SYS_COMPRESSED) &&
+                              !atomic_load_explicit(&view->expanded, memory_order_acquire));
 }
 
 uint32_t rq_worker_prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at,
@@ -41,7 +41,7 @@ uint32_t rq_worker_prepare(struct rq_worker *worker, struct rq_pulled *pulled, u
     struct rq_pool *pool = worker->pool;
     for (uint32_t i = 0; i < count; i++) {
         struct rmq_message_view *view = pulled->views[at + i];
-        if (needs_expanding(view) && !pool->options.ops->prepare(pool, pulled, at + i)) {
+        if (needs_preparing(pulled, view) && !pool->options.ops->prepare(pool, pulled, at + i)) {
             return i;
         }
         worker->views[i] = view;

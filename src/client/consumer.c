@@ -43,6 +43,13 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
     struct rmq_consumer *consumer = of_pool(pool);
     struct rmq_message_view *view = pulled->views[index];
     rmq_error *err = NULL;
+    if (pulled->popped && rq_pop_is_over(pulled)) {
+        rq_owned_leave(pulled, index, index + 1); /* somebody has it by now */
+        return false;
+    }
+    if (!(view->sys_flag & RQ_SYS_COMPRESSED)) {
+        return true;
+    }
     if (rq_view_expand(view, (size_t)consumer->options.max_message_size, &err) == RMQ_OK) {
         rq_process_queue_grew(pulled->queue, view);
         return true;
@@ -86,7 +93,11 @@ static const struct rq_pool_ops pool_ops = {.done = pool_done,
                                             .turn_left = rq_order_left};
 
 static const struct rq_consumer_kind push_kind = {
-    .type = RQ_CONSUME_PASSIVELY, .pool_ops = &pool_ops, .has_retry_topic = true, .pulls = true};
+    .type = RQ_CONSUME_PASSIVELY,
+    .pool_ops = &pool_ops,
+    .has_retry_topic = true,
+    .pulls = true,
+    .may_pop = true};
 
 /* ---- timers and tasks: loop ---- */
 

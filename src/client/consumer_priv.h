@@ -3,7 +3,7 @@
 /*
  * The inside of a consumer, shared by the files named below. Routes, shares, pulls, offsets and send-backs are state machines
  * of the I/O thread ("loop" below); listeners run on the pool's workers. Counterparts:
- * DefaultMQPushConsumerImpl, RebalancePushImpl, PullRequest.
+ * DefaultMQPushConsumerImpl, RebalancePushImpl, PullRequest, PopRequest.
  */
 #ifndef RQ_CLIENT_CONSUMER_PRIV_H
 #define RQ_CLIENT_CONSUMER_PRIV_H
@@ -21,7 +21,9 @@
 #include "client/instance.h"
 #include "wire/mq.h"
 #include "client/offset_store_local.h"
+#include "client/popped.h"
 #include "client/process_queue.h"
+#include "wire/bodies.h"
 #include "wire/heartbeat.h"
 #include "wire/names.h"
 #include "wire/namespace.h"
@@ -48,6 +50,7 @@ struct rq_consumer_kind {
     const struct rq_pool_ops *pool_ops;
     bool has_retry_topic;
     bool pulls;                /* its queues are pulled; else they are only shared out */
+    bool may_pop;              /* its queues are popped when the broker says so */
     bool may_start_empty;      /* without a subscription */
     bool carries_subscription; /* each pull says what it wants; brokers need not know it */
     /* Loop; may be NULL. The share of a topic has changed. */
@@ -101,7 +104,8 @@ struct rq_subscribed {
     struct rq_route *route; /* retained; NULL = not known */
     struct rq_list queues;  /* struct rq_owned.node */
     size_t queue_count;
-    struct rq_ask members; /* 38 */
+    struct rq_ask members; /* 38, or 400 when the broker shares out */
+    bool shares_itself;    /* the broker does not know 400 */
     struct rq_ask check;   /* 46, for expressions that not every broker knows */
     bool checking;
     bool accepted; /* by a broker */
@@ -126,6 +130,7 @@ struct rq_owned {
     struct rmq_consumer *consumer;
     struct rq_mq name;         /* immutable; texts behind the struct */
     bool is_retry;             /* immutable */
+    bool pops;                 /* immutable: popped, not pulled; queue id -1: all of the broker's */
     atomic_bool resume_posted; /* atomic: acq_rel: who sets it posts resume */
     struct rq_task resume;
 
@@ -153,6 +158,11 @@ struct rq_owned {
     int64_t promised;      /* the program had all before it committed; -1 */
     int64_t last_offset;   /* to be committed when the commit under way has ended; -1 = none */
     int64_t floor;         /* it does not start below this: it was acknowledged before; -1 = none */
+
+    /* popped; pop_end.c */
+    struct rq_list acks;      /* struct rq_pop_end.node: to be acknowledged with the next request */
+    struct rq_list acks_sent; /* the same, with the one under way */
+    struct rq_ask acks_ask;
 
     /* ordered; order.c and queue_lock.c */
     struct rq_turn turn;
@@ -244,6 +254,7 @@ struct rmq_consumer {
     struct rq_list topics;
     struct rq_list asks;
     struct rq_list backs;   /* struct rq_back.node: send-backs under way or waiting */
+    bool acks_alone;        /* a broker does not know acknowledgements of several messages */
     int64_t last_version;   /* subVersion only grows */
     int64_t quiet_until_ms; /* refused offsets are not logged before this */
     struct rq_timer rebalance_timer;
@@ -263,7 +274,7 @@ struct rmq_consumer {
     int64_t close_deadline_ms;
     int64_t beats_until_ms; /* leaving waits so long for heartbeats to be answered; 0 = not set */
     struct rq_timer close_timer;
-    int commits; /* under way */
+    int commits; /* under way; with acknowledgements of popped messages */
 };
 
 /* ---- consumer_ask.c ---- */
@@ -346,6 +357,19 @@ void rq_subscribed_remove(struct rq_subscribed *topic, bool commit);
 void rq_rebalance(struct rq_subscribed *topic);
 void rq_rebalance_all(struct rmq_consumer *consumer);
 
+/* ---- assignment.c: loop ---- */
+
+/* Whether the broker is asked for the share of a topic, 400, and not for the members, 38. */
+bool rq_assignment_is_the_brokers(const struct rq_subscribed *topic);
+void rq_assignment_ask(struct rq_subscribed *topic); /* topic->members, whose done is set */
+/* Its answer. Subscribes the retry topic of popped messages while nothing is popped, so that a group that popped before loses none. */
+rmq_status rq_assignment_take(struct rq_subscribed *topic, struct rq_in *answer);
+void rq_assignment_forget(struct rq_subscribed *topic); /* unsubscribed: so is its retry topic */
+
+/* ---- rebalance.c, for assignment.c ---- */
+rmq_status rq_rebalance_apply_assignments(struct rq_subscribed *topic,
+                                          const struct rq_assignments *assignments);
+
 /* ---- flow_control.c: loop ---- */
 
 /* Whether the caches have room for a pull; says so when that changes for longer than a moment. */
@@ -370,12 +394,44 @@ void rq_owned_start(struct rq_owned *owned, int64_t offset,
 void rq_owned_retry(struct rq_owned *owned); /* after a failure, with back-off */
 struct rq_owned *rq_owned_find(struct rmq_consumer *consumer, const struct rq_mq *name);
 
-/* Any thread: messages are done; frees, charges and resumes what follows from it. */
+/* Any thread: messages were consumed; popped ones are acknowledged. */
 void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to);
+/* Any thread: messages are done, however; frees, charges and resumes what follows from it. */
+void rq_owned_leave(struct rq_pulled *pulled, uint32_t from, uint32_t to);
+
+/* ---- pop.c: loop ---- */
+
+struct rq_owned *rq_owned_create_popped(struct rq_subscribed *topic,
+                                        const struct rq_mq *name); /* NULL: no memory */
+void rq_pop(struct rq_owned *owned);                               /* of rq_pull */
+
+/* ---- pop_end.c: any thread ---- */
+
+/* The end of popped messages: acknowledged, or to be seen again after a while that grows with their reconsume times (delay_level > 0 chooses it, < 0: to
+ * the dead letters, as is one that came too often). */
+void rq_pop_ack(struct rq_pulled *pulled, uint32_t from, uint32_t to);
+void rq_pop_later(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level);
+/* Loop. The same for views that are in no process queue: those that were not wanted. */
+void rq_pop_ack_unwanted(struct rq_owned *owned, struct rq_popped *popped, struct rq_views *views,
+                         bool (*keep)(const struct rmq_message_view *view, void *user), void *user);
+bool rq_pop_is_over(const struct rq_pulled *pulled); /* its messages may be others' by now */
+
+/* ---- receive.c: loop ---- */
+
+rmq_status rq_receive_decode(struct rq_owned *owned, struct rq_in *answer, struct rq_views **views,
+                             rmq_error **err);
+/* By its tag; user: struct rq_subscription. */
+bool rq_receive_wants(const struct rmq_message_view *view, void *user);
+/* Messages came: into the process queue, whose next offset is next (-1 = it has none), and to the pool. Takes over the reference. */
+void rq_receive_hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next);
+/* Nothing came: asks again at once, if the broker did park the request. */
+void rq_receive_nothing(struct rq_owned *owned);
+/* An answer that is none of a pull or pop: asks again later. */
+void rq_receive_refusal(struct rq_owned *owned, rmq_status status, const struct rq_in *answer);
 
 /* ---- pull.c: loop ---- */
 
-void rq_pull(struct rq_owned *owned); /* when nothing hinders it */
+void rq_pull(struct rq_owned *owned); /* when nothing hinders it; pops what is to be popped */
 void rq_pull_after(struct rq_owned *owned, int64_t delay_ms);
 void rq_pull_all(struct rmq_consumer *consumer);
 void rq_pull_starved(struct rmq_consumer *consumer);
@@ -394,6 +450,12 @@ bool rq_consumer_sends_back(const struct rmq_consumer *consumer); /* any thread 
 
 /* Any thread: sends messages back to the broker (broadcasting: gives them up); their offsets are held until it has confirmed. */
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level);
+/* The request for it: 36. */
+void rq_send_back_ask(struct rmq_consumer *consumer, struct rq_ask *ask,
+                      const struct rmq_message_view *view, int delay_level);
+/* maxReconsumeTimes, with Java's default. */
+int32_t rq_consumer_most_reconsumes(const struct rmq_consumer *consumer);
+void rq_note_dead_letter(struct rmq_consumer *consumer, const struct rmq_message_view *view);
 /* The same for one message of an ordered queue, to the dead letters. */
 void rq_send_dead(struct rq_pulled *pulled, uint32_t index);
 void rq_send_back_cancel_waiting(

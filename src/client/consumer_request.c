@@ -59,7 +59,7 @@ static void reset_offsets(struct rmq_consumer *consumer, const struct rq_header 
                                          rq_slice_eq_str(topic, table.rows[i].mq.topic)
                                      ? rq_owned_find(consumer, &table.rows[i].mq)
                                      : NULL;
-        if (owned) {
+        if (owned && !owned->pops) {
             reset_queue(owned, table.rows[i].offset);
         }
     }

@@ -52,6 +52,12 @@ void rq_offset_locate(struct rq_owned *owned)
         owned->located = true;
         return;
     }
+    if (owned->pops) { /* there are no offsets */
+        owned->located = true;
+        rq_consumer_settle(owned->consumer);
+        rq_pull(owned);
+        return;
+    }
     if (owned->consumer->local) {
         locate_here(owned);
         return;

@@ -179,6 +179,15 @@ static const struct rq_option consumer_options[] = {
     NUMBER32("traceMsgBatchNum", CONSUMER(trace_msg_batch_num), "10", 1, 20,
              "Records of one trace message."),
     NAMESPACE_ROWS(CONSUMER),
+    BOOLEAN("clientRebalance", CONSUMER(client_rebalance), "true",
+            "Whether the members compute their shares; else the broker does, and says for each "
+            "topic whether the group pulls or pops it (setConsumeMode). Ordered and broadcasting "
+            "consumers always compute them, and so does one whose broker is older than 5.0."),
+    NUMBER64("popInvisibleTime", CONSUMER(pop_invisible_time_ms), "60000", 1000, 300000,
+             "ms for which a popped message is nobody else's."),
+    NUMBER32("popBatchNums", CONSUMER(pop_batch_nums), "32", 1, 32, "Most messages of one pop."),
+    NUMBER32("popThresholdForQueue", CONSUMER(pop_threshold_for_queue), "96", 1, 65535,
+             "Messages of a queue that are popped and not consumed before popping pauses."),
 };
 
 const struct rq_table rq_producer_table = {

@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * The life of an owned queue: taken up, started where its offset is known, paused after failures, given up; and what follows when its messages are
- * done. On the I/O thread; only rq_owned_done runs on workers, and it starts a waiting pull by a task. Counterparts: ProcessQueue, PullRequest.
+ * done. On the I/O thread; only rq_owned_done and rq_owned_leave run on workers, and they start a waiting pull by a task. Counterparts: ProcessQueue, PullRequest.
  */
 #include <string.h>
 
@@ -48,6 +48,8 @@ struct rq_owned *rq_owned_create(struct rq_subscribed *topic, const struct rq_mq
     owned->floor = -1;
     owned->max_offset = -1;
     owned->reset_to = -1;
+    rq_list_init(&owned->acks);
+    rq_list_init(&owned->acks_sent);
     rq_order_init(owned);
     rq_list_add_tail(&topic->queues, &owned->node);
     topic->queue_count++;
@@ -78,9 +80,11 @@ void rq_owned_set_limits(struct rq_owned *owned)
 {
     const rmq_consumer_options *options = &owned->consumer->options;
     size_t queues = owned->topic->queue_count;
-    int64_t count = options->pull_threshold_for_queue;
+    bool any_order = owned->pops || options->consume_orderly;
+    int64_t count =
+        owned->pops ? options->pop_threshold_for_queue : options->pull_threshold_for_queue;
     int64_t mib = options->pull_threshold_size_for_queue;
-    if (options->pull_threshold_for_topic > 0) {
+    if (options->pull_threshold_for_topic > 0 && !owned->pops) {
         count = share_of(options->pull_threshold_for_topic, queues);
     }
     if (options->pull_threshold_size_for_topic > 0) {
@@ -89,7 +93,7 @@ void rq_owned_set_limits(struct rq_owned *owned)
     struct rq_process_limits limits = {
         .count = count,
         .bytes = mib << 20,
-        .span = options->consume_orderly ? INT64_MAX / 16 : options->consume_concurrently_max_span};
+        .span = any_order ? INT64_MAX / 16 : options->consume_concurrently_max_span};
     rq_process_queue_set_limits(&owned->process, &limits);
 }
 
@@ -191,8 +195,17 @@ static void on_resume(struct rq_task *task)
 void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to)
 {
     struct rq_owned *owned = rq_owned_of(pulled->queue);
-    struct rq_process_done done;
     atomic_fetch_add_explicit(&owned->ok, (int64_t)to - from, memory_order_relaxed);
+    if (pulled->popped) {
+        rq_pop_ack(pulled, from, to);
+    }
+    rq_owned_leave(pulled, from, to);
+}
+
+void rq_owned_leave(struct rq_pulled *pulled, uint32_t from, uint32_t to)
+{
+    struct rq_owned *owned = rq_owned_of(pulled->queue);
+    struct rq_process_done done;
     atomic_store_explicit(&owned->consumed_ms, rq_mono_ms(), memory_order_relaxed);
     rq_process_queue_done(&owned->process, pulled, from, to, &done);
     if (done.has_room &&

@@ -44,7 +44,7 @@ static void fill_batch(struct rmq_batch *batch)
     struct rq_pulled *pulled = batch->taken.pulled;
     for (uint32_t i = batch->taken.from; i < batch->taken.from + batch->taken.count; i++) {
         struct rmq_message_view *view = pulled->views[i];
-        if (!(view->sys_flag & RQ_SYS_COMPRESSED) || pool->options.ops->prepare(pool, pulled, i)) {
+        if ((!(view->sys_flag & RQ_SYS_COMPRESSED) && !pulled->popped) || pool->options.ops->prepare(pool, pulled, i)) {
             batch->at[batch->count] = i;
             batch->views[batch->count++] = view;
         } else if (batch->taken.turn) { /* what is behind it waits until it is gone */

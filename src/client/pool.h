@@ -49,8 +49,8 @@ struct rq_pool_ops {
     /* They are to be delivered again later. */
     void (*later)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t from, uint32_t to,
                   int delay_level);
-    /* Expands a compressed body. false: it cannot be read, was reported, and must not be handed
-     * out. */
+    /* Of a message that is compressed or was popped: expands the body. false: it cannot be read, was reported, or is not ours any more; it must not be
+     * handed out. */
     bool (*prepare)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index);
     /* After a stop: the last one that had messages in hands has come back. */
     void (*quiet)(struct rq_pool *pool);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The pop consumer: its life and its pops. A pop is asked on the program's thread, sent and answered on the I/O thread; the answer's frame owns the messages, and
- * a handle is made for each from the answer's header. Counterparts: MQClientAPIImpl.popMessageAsync, ExtraInfoUtil.
+ * The pop consumer: its life and its pops. A pop is asked on the program's thread, sent and answered on the I/O thread; the answer's frame owns the messages.
+ * Counterpart: MQClientAPIImpl.popMessageAsync.
  */
 #include "client/pop_consumer_priv.h"
 
@@ -14,12 +14,12 @@
 #include "base/time.h"
 #include "client/message.h"
 #include "client/options.h"
+#include "client/popped.h"
 #include "client/queue_ask.h"
 #include "client/queue_list.h"
 #include "client/waiter.h"
 #include "wire/names.h"
 #include "wire/pop.h"
-#include "wire/properties.h"
 #include "wire/subscription.h"
 
 #define GRACE_MS         10000 /* beyond the time that the broker holds a pop back */
@@ -40,12 +40,9 @@ struct pop_op {
 
 struct rmq_pop_result {
     struct rq_views *views;
+    struct rq_popped *popped;
     size_t count;
-    struct rq_buf handles; /* NUL-terminated texts */
-    struct rmq_pop_item {
-        struct rmq_message_view *view;
-        size_t handle_at;
-    } items[];
+    struct rmq_message_view *items[];
 };
 
 rmq_status rq_pop_consumer_enter(struct rmq_pop_consumer *consumer, const char *topic,
@@ -109,32 +106,6 @@ static rmq_status error_of(struct pop_op *op, rmq_error **err)
 
 /* ---- results ---- */
 
-static void add_handle(rmq_pop_result *result, const struct rq_pop_handle *common,
-                       const struct rq_hdr_pop_response *head, struct rmq_message_view *view)
-{
-    struct rmq_pop_item *item = &result->items[result->count++];
-    const char *own = rq_view_property(view, RQ_PROP_POP_CK);
-    item->view = view;
-    item->handle_at = result->handles.len;
-    if (own && *own) {
-        rq_buf_add_str(&result->handles, own);
-    } else {
-        struct rq_pop_handle handle = *common;
-        handle.retry = rq_pop_retry_mark(rq_slice_str(view->topic));
-        handle.queue_id = view->queue_id;
-        handle.offset = view->queue_offset;
-        if (!rq_pop_find_start(head->start_offset_info, handle.retry, view->queue_id,
-                               &handle.start_offset)) {
-            handle.start_offset = view->queue_offset;
-        }
-        rq_pop_handle_write(&handle, &result->handles);
-        int32_t times = rq_pop_find_order_count(head->order_count_info, handle.retry,
-                                                view->queue_id, view->queue_offset);
-        view->reconsume_times = times > view->reconsume_times ? times : view->reconsume_times;
-    }
-    rq_buf_add_char(&result->handles, '\0');
-}
-
 /* A body that cannot be expanded stays as it was stored. */
 static void expand(const struct rmq_pop_consumer *consumer, struct rmq_message_view *view)
 {
@@ -151,52 +122,40 @@ static void expand(const struct rmq_pop_consumer *consumer, struct rmq_message_v
 static void keep_wanted(struct rmq_pop_consumer *consumer, const struct rq_subscription *sub,
                         rmq_pop_result *result)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < result->count; i++) {
-        struct rmq_pop_item item = result->items[i];
-        if (rq_subscription_match_tag(sub, rq_slice_str(item.view->tag))) {
-            expand(consumer, item.view);
-            rq_view_strip(item.view, consumer->options.namespace_name);
-            result->items[count++] = item;
+    for (size_t i = 0; i < result->views->count; i++) {
+        struct rmq_message_view *view = &result->views->items[i];
+        if (rq_subscription_match_tag(sub, rq_slice_str(view->tag))) {
+            expand(consumer, view);
+            rq_view_strip(view, consumer->options.namespace_name);
+            result->items[result->count++] = view;
         } else {
             (void)rq_pop_consumer_ack_one(consumer, sub->topic,
-                                          result->handles.data + item.handle_at, 0, NULL);
+                                          rq_popped_handle(result->popped, view), 0, NULL);
         }
     }
-    result->count = count;
 }
 
 static rmq_status make_result(struct rmq_pop_consumer *consumer, struct rq_reply *reply,
                               const char *broker_name, const struct rq_subscription *sub,
                               rmq_pop_result **out, rmq_error **err)
 {
-    struct rq_hdr_pop_response head;
     struct rq_views *views = NULL;
-    rmq_status st = rq_fields_decode(&rq_tab_pop_response, &reply->header, &head, err);
-    st = st == RMQ_OK ? rq_views_create(reply->ref, reply->body, broker_name, &views, err) : st;
+    rmq_status st = rq_views_create(reply->ref, reply->body, broker_name, &views, err);
     if (st != RMQ_OK) {
         return st;
     }
-    const struct rq_pop_handle common = {.pop_time_ms = head.pop_time,
-                                         .invisible_ms = head.invisible_time,
-                                         .revive_qid = head.revive_qid,
-                                         .broker_name = rq_slice_str(broker_name)};
+    rq_frame_ref_retain(reply->ref); /* one is the views', one the reply's */
     rmq_pop_result *result =
-        rq_calloc(1, sizeof *result + views->count * sizeof result->items[0]);
+        rq_calloc(1, sizeof *result + views->count * sizeof(struct rmq_message_view *));
     if (!result) {
-        rq_frame_ref_retain(reply->ref); /* the views' reference goes with them */
         rq_views_release(views);
         return rq_error_set(err, RMQ_ERR_NOMEM, "%zu popped messages", views->count);
     }
-    rq_frame_ref_retain(reply->ref); /* one is the views', one the reply's */
     result->views = views;
-    rq_buf_init(&result->handles, 0);
-    for (size_t i = 0; i < views->count; i++) {
-        add_handle(result, &common, &head, &views->items[i]);
-    }
-    if (rq_buf_status(&result->handles) != RMQ_OK) {
+    st = rq_popped_create(views, &reply->header, broker_name, rq_mono_ms(), &result->popped, err);
+    if (st != RMQ_OK) {
         rmq_pop_result_destroy(result);
-        return rq_error_set(err, RMQ_ERR_NOMEM, "handles of popped messages");
+        return st;
     }
     keep_wanted(consumer, sub, result);
     *out = result;
@@ -210,12 +169,12 @@ size_t rmq_pop_result_count(const rmq_pop_result *result)
 
 const rmq_message_view *rmq_pop_result_at(const rmq_pop_result *result, size_t index)
 {
-    return result && index < result->count ? result->items[index].view : NULL;
+    return result && index < result->count ? result->items[index] : NULL;
 }
 
 const char *rmq_pop_result_handle(const rmq_pop_result *result, size_t index)
 {
-    return result && index < result->count ? result->handles.data + result->items[index].handle_at
+    return result && index < result->count ? rq_popped_handle(result->popped, result->items[index])
                                            : NULL;
 }
 
@@ -223,7 +182,7 @@ void rmq_pop_result_destroy(rmq_pop_result *result)
 {
     if (result) {
         rq_views_release(result->views);
-        rq_buf_free(&result->handles);
+        rq_popped_release(result->popped);
         rq_free(result);
     }
 }
@@ -285,7 +244,7 @@ static rmq_status pop_from(struct rmq_pop_consumer *consumer, const struct rq_mq
         rmq_pop_result *result = NULL;
         rmq_status st =
             pop_once(consumer, name, sub, max_nums, left > 0 ? left : 0, &result, err);
-        if (st != RMQ_OK || result->count > 0) {
+        if (st != RMQ_OK || rmq_pop_result_count(result) > 0) {
             *out = result;
             return st;
         }

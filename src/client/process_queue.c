@@ -9,6 +9,7 @@
 #include "client/process_queue.h"
 
 #include "base/mem.h"
+#include "client/popped.h"
 
 void rq_process_queue_init(struct rq_process_queue *queue, const struct rq_process_limits *limits)
 {
@@ -49,12 +50,13 @@ rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
         return RMQ_ERR_NOMEM;
     }
     uint32_t count = 0;
+    bool ordered = from != RQ_ANY_ORDER;
     for (size_t i = 0; i < views->count; i++) {
         struct rmq_message_view *view = &views->items[i];
-        if (view->queue_offset < from) {
+        if (ordered && view->queue_offset < from) {
             continue;
         }
-        from = view->queue_offset + 1;
+        from = ordered ? view->queue_offset + 1 : from;
         if (!keep || keep(view, user)) {
             view->owner = pulled;
             view->state = 0;
@@ -73,6 +75,7 @@ rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
     atomic_init(&pulled->run.next, 0);
     pulled->queue = NULL;
     pulled->owner = views;
+    pulled->popped = NULL;
     pulled->memory = memory;
     pulled->count = count;
     pulled->low = 0;
@@ -94,6 +97,7 @@ void rq_pulled_release(struct rq_pulled *pulled)
     }
     struct rq_process_queue *queue = pulled->queue;
     rq_views_release(pulled->owner);
+    rq_popped_release(pulled->popped);
     rq_free(pulled);
     if (queue && queue->release) {
         queue->release(queue);

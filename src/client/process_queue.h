@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "client/message.h"
 
+struct rq_popped; /* client/popped.h */
 struct rq_process_queue;
 
 /* Bits of rmq_message_view.state, guarded by the queue's lock. */
@@ -44,6 +45,7 @@ struct rq_pulled {
     struct rq_run run;              /* all of it */
     struct rq_process_queue *queue; /* immutable; referenced, see its release */
     struct rq_views *owner;         /* immutable; the frame and all views; NULL in tests */
+    struct rq_popped *popped;       /* immutable, referenced: handles; NULL = was pulled, not popped */
     size_t memory;  /* immutable: bytes of the frame, charged to the consumer while in the queue */
     uint32_t count; /* immutable */
     atomic_uint refs; /* atomic: relaxed up, acq_rel down: the last one frees */
@@ -76,6 +78,8 @@ struct rq_process_queue {
         struct rq_process_queue *queue); /* immutable: gives up one pulled's reference */
 };
 
+#define RQ_ANY_ORDER (-1)
+
 void rq_process_queue_init(struct rq_process_queue *queue, const struct rq_process_limits *limits);
 void rq_process_queue_destroy(struct rq_process_queue *queue);
 
@@ -83,7 +87,7 @@ void rq_process_queue_destroy(struct rq_process_queue *queue);
 void rq_process_queue_start(struct rq_process_queue *queue, int64_t offset);
 
 /* Groups those of views that are wanted (NULL keep = all) and whose offsets ascend from `from`
- * on, all in one allocation. Takes over the caller's reference of views on success. *out is NULL
+ * on (RQ_ANY_ORDER: whatever their offsets, since they were popped), all in one allocation. Takes over the caller's reference of views on success. *out is NULL
  * when nothing is left (views released). Errors: RMQ_ERR_NOMEM (views stay the caller's). */
 rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
                             bool (*keep)(const struct rmq_message_view *view, void *user),

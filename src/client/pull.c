@@ -14,10 +14,7 @@
 
 #define PULL_BYTES      262144 /* most bytes of an answer that we ask for */
 #define CLIENT_GRACE_MS 15000  /* beyond the time that the broker parks a pull */
-#define FLOW_CONTROL_MS 20
-
-#define DAMAGED_TRIES 3
-#define QUICK_MS      50 /* an empty answer so soon was not parked: that broker is asked slowly */
+#define DAMAGED_TRIES   3
 
 static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answer);
 
@@ -95,72 +92,17 @@ void rq_pull(struct rq_owned *owned)
         rq_loop_now(consumer->loop) >= atomic_load(&owned->open_until_ms)) {
         return;
     }
-    if (rq_flow_allows(owned)) {
+    if (!rq_flow_allows(owned)) {
+        return;
+    }
+    if (owned->pops) {
+        rq_pop(owned);
+    } else {
         send_pull(owned);
     }
 }
 
 /* ---- answers ---- */
-
-static bool wanted(const struct rmq_message_view *view, void *user)
-{
-    const struct rq_subscription *sub = user;
-    return rq_subscription_match_tag(sub, rq_slice_str(view->tag));
-}
-
-/* Messages of the retry topic are shown under the topic that they came from, and all without their namespace. */
-static void restore_topics(struct rq_pulled *pulled, bool is_retry, const char *name_space)
-{
-    for (uint32_t i = 0; (is_retry || name_space) && i < pulled->count; i++) {
-        const char *topic =
-            is_retry ? rq_view_property(pulled->views[i], RQ_PROP_RETRY_TOPIC) : NULL;
-        if (topic && *topic) {
-            pulled->views[i]->topic = topic;
-        }
-        rq_view_strip(pulled->views[i], name_space);
-    }
-}
-
-static void start_guard(struct rmq_consumer *consumer)
-{
-    if (consumer->options.listener && !rq_timer_running(&consumer->guard_timer)) {
-        rq_timer_start(consumer->loop, &consumer->guard_timer, RQ_GUARD_MS);
-    }
-}
-
-static void hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
-{
-    struct rmq_consumer *consumer = owned->consumer;
-    restore_topics(pulled, owned->is_retry, consumer->options.namespace_name);
-    pulled->queue = &owned->process;
-    rq_owned_retain(owned);
-    atomic_fetch_add(&consumer->cached, (int64_t)pulled->memory);
-    if (consumer->options.consume_orderly) {
-        rq_process_queue_put(&owned->process, pulled, next);
-        rq_order_submit(owned);
-    } else {
-        rq_pulled_retain(pulled); /* the pool's */
-        rq_process_queue_put(&owned->process, pulled, next);
-        if (rq_pool_submit(&consumer->pool, pulled)) {
-            rq_consumer_tell_taker(consumer);
-        }
-    }
-    start_guard(consumer);
-}
-
-static rmq_status decode(struct rq_owned *owned, struct rq_in *answer, struct rq_views **views,
-                         rmq_error **err)
-{
-    struct rq_frame_ref *frame = rq_in_keep(answer);
-    if (!frame) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "pull answer of %zu bytes", answer->size);
-    }
-    rmq_status st = rq_views_create(frame, answer->body, owned->name.broker_name, views, err);
-    if (st != RMQ_OK) {
-        rq_frame_ref_release(frame);
-    }
-    return st;
-}
 
 static void apply_delta(struct rq_views *views, int64_t delta)
 {
@@ -199,7 +141,7 @@ static rmq_status read_messages(struct rq_owned *owned, struct rq_in *answer,
                                 const struct rq_hdr_pull_response *head, struct rq_views **views)
 {
     rmq_error *err = NULL;
-    rmq_status st = decode(owned, answer, views, &err);
+    rmq_status st = rq_receive_decode(owned, answer, views, &err);
     if (st == RMQ_ERR_NOMEM) {
         RQ_LOG(WARN, "a pull answer could not be kept", "%s", rmq_error_message(err));
     }
@@ -216,7 +158,7 @@ static rmq_status filter_messages(struct rq_owned *owned, struct rq_views *views
 {
     struct rq_subscription *sub = owned->topic->sub;
     bool filters = rq_subscription_is_tag(sub) && sub->tag_count > 0;
-    return rq_pulled_create(views, owned->next_offset, size, filters ? wanted : NULL, sub, out);
+    return rq_pulled_create(views, owned->next_offset, size, filters ? rq_receive_wants : NULL, sub, out);
 }
 
 static void advance(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
@@ -228,7 +170,7 @@ static void advance(struct rq_owned *owned, struct rq_pulled *pulled, int64_t ne
     owned->next_offset = stuck ? owned->next_offset : next;
     owned->delay_ms = stuck ? owned->delay_ms : RQ_RETRY_FIRST_MS;
     if (pulled) {
-        hand_over(owned, pulled, owned->next_offset);
+        rq_receive_hand_over(owned, pulled, owned->next_offset);
     } else {
         rq_process_queue_put(&owned->process, NULL, owned->next_offset);
     }
@@ -264,10 +206,10 @@ static void take_nothing(struct rq_owned *owned, int64_t next)
         owned->next_offset = next;
         rq_process_queue_put(&owned->process, NULL, next);
     }
-    if (moved || rq_loop_now(owned->consumer->loop) - owned->asked_ms >= QUICK_MS) {
+    if (moved) {
         owned->delay_ms = RQ_RETRY_FIRST_MS;
     } else {
-        rq_owned_retry(owned);
+        rq_receive_nothing(owned);
     }
 }
 
@@ -293,47 +235,6 @@ static void move_offset(struct rq_owned *owned, int64_t offset)
     rq_owned_start(fresh, offset, false);
 }
 
-/* Said once in a while for a topic, however many of its queues are refused. A broker that is
- * away is net's to tell. */
-static void note_failure(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
-{
-    int64_t now = rq_loop_now(owned->consumer->loop);
-    if ((status != RMQ_OK && status != RMQ_ERR_PROTOCOL) || now < owned->topic->quiet_until_ms) {
-        return;
-    }
-    owned->topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
-    rmq_error *err = NULL;
-    rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "pull", &err);
-    RQ_LOG(WARN, "pull refused, tried again until it works", "topic=%s queue=%d why=%s",
-           owned->name.topic, (int)owned->name.queue_id, rmq_error_message(err));
-    rmq_error_destroy(err);
-}
-
-/* Answers without the header of a pull. */
-static void take_refusal(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
-{
-    int32_t code = status == RMQ_OK ? answer->header->code : -1;
-    switch (code) {
-    case RQ_RESP_FLOW_CONTROL:
-        rq_pull_after(owned, FLOW_CONTROL_MS);
-        return;
-    case RQ_RESP_SUBSCRIPTION_NOT_EXIST:
-    case RQ_RESP_SUBSCRIPTION_NOT_LATEST:
-    case RQ_RESP_FILTER_DATA_NOT_EXIST:
-    case RQ_RESP_FILTER_DATA_NOT_LATEST:
-    case RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST:
-        rq_instance_heartbeat(owned->consumer->instance);
-        break;
-    default:
-        break;
-    }
-    if (code != RQ_RESP_SUBSCRIPTION_NOT_LATEST && code != RQ_RESP_SUBSCRIPTION_NOT_EXIST) {
-        note_failure(owned, status, answer);
-    }
-    owned->broker_id = RQ_MASTER_ID;
-    rq_owned_retry(owned);
-}
-
 static void take_answer(struct rq_owned *owned, struct rq_in *answer)
 {
     struct rq_hdr_pull_response head;
@@ -341,12 +242,11 @@ static void take_answer(struct rq_owned *owned, struct rq_in *answer)
     bool known = code == RQ_RESP_SUCCESS || code == RQ_RESP_PULL_NOT_FOUND ||
                  code == RQ_RESP_PULL_RETRY_IMMEDIATELY || code == RQ_RESP_PULL_OFFSET_MOVED;
     if (!known) {
-        take_refusal(owned, RMQ_OK, answer);
+        rq_receive_refusal(owned, RMQ_OK, answer);
         return;
     }
     if (rq_fields_decode(&rq_tab_pull_response, answer->header, &head, NULL) != RMQ_OK) {
-        note_failure(owned, RMQ_ERR_PROTOCOL, NULL);
-        rq_owned_retry(owned);
+        rq_receive_refusal(owned, RMQ_ERR_PROTOCOL, NULL);
         return;
     }
     owned->broker_id = head.suggest_which_broker_id;
@@ -368,7 +268,7 @@ static void on_pulled(struct rq_ask *ask, rmq_status status, struct rq_in *answe
         if (status == RMQ_OK) {
             take_answer(owned, answer);
         } else {
-            take_refusal(owned, status, NULL);
+            rq_receive_refusal(owned, status, NULL);
         }
         rq_pull(owned);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The share of each subscribed topic: asks a broker who is in the group, computes the share, and
- * takes up or gives up queues. One request per topic at a time, on the I/O thread; at start, when
+ * The share of each subscribed topic: asks a broker who is in the group and computes the share, or
+ * asks for the share itself (assignment.c), and takes up or gives up queues. One request per topic at a time, on the I/O thread; at start, when
  * the group or the route changes, and every rebalanceInterval. A failure leaves everything as it is
  * and is tried again soon. Counterparts: RebalanceService, RebalanceImpl, RebalancePushImpl.
  */
@@ -163,6 +163,7 @@ struct share {
     size_t *picked;
     struct rq_mq *mine;
     size_t mine_count;
+    const bool *pops; /* by mine; NULL: nothing is popped */
     struct rq_mq *owned;
     bool *gone;
     bool *added;
@@ -179,9 +180,10 @@ static void share_free(struct share *share)
     rq_free(share->added);
 }
 
-static rmq_status share_init(struct share *share, const struct rq_subscribed *topic, size_t clients)
+/* For n queues of so many members. */
+static rmq_status share_init(struct share *share, const struct rq_subscribed *topic, size_t n,
+                             size_t clients)
 {
-    size_t n = topic->route->subscribe_count;
     *share = (struct share){.queues = rq_calloc(n + 1, sizeof *share->queues),
                             .clients = rq_calloc(clients + 1, sizeof *share->clients),
                             .picked = rq_calloc(n + 1, sizeof *share->picked),
@@ -210,9 +212,27 @@ static void share_fill(struct share *share, const struct rq_subscribed *topic,
     }
     rq_mq_sort(share->queues, share->queue_count);
     rq_mq_sort_clients(share->clients, share->client_count);
+}
+
+static void share_compare(struct share *share, const struct rq_subscribed *topic)
+{
     size_t n = 0;
     for (struct rq_list *node = topic->queues.next; node != &topic->queues; node = node->next) {
         share->owned[n++] = RQ_CONTAINER_OF(node, struct rq_owned, node)->name;
+    }
+    rq_mq_diff(share->owned, n, share->mine, share->mine_count, share->gone, share->added);
+    n = 0;
+    /* One that was pulled and is popped now, or the other way about, is another queue. */
+    for (struct rq_list *node = topic->queues.next; node != &topic->queues;
+         node = node->next, n++) {
+        const struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
+        for (size_t i = 0; !share->gone[n] && i < share->mine_count; i++) {
+            bool pops = share->pops && share->pops[i];
+            if (owned->pops != pops && rq_mq_equal(&owned->name, &share->mine[i])) {
+                share->gone[n] = true;
+                share->added[i] = true;
+            }
+        }
     }
 }
 
@@ -227,16 +247,18 @@ static rmq_status share_compute(struct share *share, const struct rq_subscribed 
     for (size_t i = 0; st == RMQ_OK && i < share->mine_count; i++) {
         share->mine[i] = share->queues[share->picked[i]];
     }
-    if (st == RMQ_OK) {
-        rq_mq_diff(share->owned, topic->queue_count, share->mine, share->mine_count, share->gone,
-                   share->added);
-    }
     return st;
 }
 
 static void note_change(struct rq_buf *text, char sign, const struct rq_mq *queue)
 {
     rq_buf_addf(text, " %c%s:%d", sign, queue->broker_name, (int)queue->queue_id);
+}
+
+static struct rq_owned *take_up(const struct share *share, struct rq_subscribed *topic, size_t i)
+{
+    return share->pops && share->pops[i] ? rq_owned_create_popped(topic, &share->mine[i])
+                                         : rq_owned_create(topic, &share->mine[i]);
 }
 
 /* Queues given up first: another member waits for their offsets. */
@@ -259,7 +281,7 @@ static bool share_apply(const struct share *share, struct rq_subscribed *topic, 
         }
     }
     for (i = 0; i < share->mine_count; i++) {
-        struct rq_owned *owned = share->added[i] ? rq_owned_create(topic, &share->mine[i]) : NULL;
+        struct rq_owned *owned = share->added[i] ? take_up(share, topic, i) : NULL;
         if (owned) {
             note_change(text, '+', &owned->name);
             rq_offset_locate(owned);
@@ -285,28 +307,49 @@ static void tell_change(struct rq_subscribed *topic, struct rq_buf *text)
     rq_consumer_note(consumer, RMQ_EVENT_REBALANCED, "%s", rq_buf_cstr(text));
 }
 
-static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_names *ids)
+static void share_take(struct share *share, struct rq_subscribed *topic)
 {
-    struct share share;
     struct rq_buf text;
     rq_buf_init(&text, 0);
     rq_buf_add_str(&text, rq_consumer_plain(topic->consumer, topic->topic));
-    rmq_status st = share_init(&share, topic, ids->count);
+    share_compare(share, topic);
+    if (share_apply(share, topic, &text)) {
+        tell_change(topic, &text);
+    }
+    rq_buf_free(&text);
+}
+
+rmq_status rq_rebalance_apply_assignments(struct rq_subscribed *topic,
+                                          const struct rq_assignments *assignments)
+{
+    struct share share;
+    rmq_status st = share_init(&share, topic, assignments->count, 0);
+    if (st == RMQ_OK) {
+        share.mine_count = assignments->count;
+        share.pops = assignments->pops;
+        for (size_t i = 0; i < assignments->count; i++) {
+            share.mine[i] = assignments->queues[i];
+        }
+        share_take(&share, topic);
+    }
+    share_free(&share);
+    return st;
+}
+
+static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_names *ids)
+{
+    struct share share;
+    rmq_status st = share_init(&share, topic, topic->route->subscribe_count, ids->count);
     if (st == RMQ_OK) {
         share_fill(&share, topic, ids);
         /* A topic without readable queues has nothing to share: what we have is given up. */
-        if (share.queue_count == 0) {
-            rq_mq_diff(share.owned, topic->queue_count, NULL, 0, share.gone, share.added);
-        } else {
-            st = share_compute(&share, topic);
-        }
+        st = share.queue_count > 0 ? share_compute(&share, topic) : RMQ_OK;
     }
-    if (st == RMQ_OK && share_apply(&share, topic, &text)) {
-        tell_change(topic, &text);
+    if (st == RMQ_OK) {
+        share_take(&share, topic);
     }
     rq_lock_queues(topic->consumer, false);
     share_free(&share);
-    rq_buf_free(&text);
     return st;
 }
 
@@ -340,6 +383,9 @@ static void note_failure(struct rq_subscribed *topic, rmq_status status, struct 
 
 static rmq_status take_answer(struct rq_subscribed *topic, struct rq_in *answer)
 {
+    if (rq_assignment_is_the_brokers(topic)) {
+        return rq_assignment_take(topic, answer);
+    }
     if (answer->header->code != RQ_RESP_SUCCESS) {
         return RMQ_ERR_BROKER;
     }
@@ -367,7 +413,9 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
         return;
     }
     rmq_status st = status == RMQ_OK ? take_answer(topic, answer) : status;
-    if (st != RMQ_OK) {
+    if (st == RMQ_ERR_UNSUPPORTED) {
+        topic->again = true; /* asked for the members instead */
+    } else if (st != RMQ_OK) {
         note_failure(topic, status, answer);
     } else {
         topic->failing = false;
@@ -424,11 +472,15 @@ void rq_rebalance(struct rq_subscribed *topic)
         topic->again = true;
         return;
     }
-    struct rq_hdr_consumer_group fields = {.consumer_group =
-                                               rq_slice_str(consumer->options.consumer_group)};
     topic->asking = true;
     topic->refs++;
     topic->members.done = on_members;
+    if (rq_assignment_is_the_brokers(topic)) {
+        rq_assignment_ask(topic);
+        return;
+    }
+    struct rq_hdr_consumer_group fields = {.consumer_group =
+                                               rq_slice_str(consumer->options.consumer_group)};
     rq_consumer_ask(
         consumer, &topic->members, rq_instance_topic_broker(consumer->instance, topic->topic),
         RQ_REQ_GET_CONSUMER_LIST_BY_GROUP, &rq_tab_consumer_group, &fields, RQ_ASK_TIMEOUT_MS);

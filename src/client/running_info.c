@@ -3,7 +3,7 @@
 /*
  * What a consumer says of itself to an administrator, in Java's shape: options, subscriptions, each
  * queue's cache and lock, and rates of the last minute for each topic. I/O thread. Counterparts:
- * ConsumerRunningInfo, ProcessQueueInfo, ConsumerStatsManager.
+ * ConsumerRunningInfo, ProcessQueueInfo, PopProcessQueueInfo, ConsumerStatsManager.
  */
 #include <stdio.h>
 #include <string.h>
@@ -109,7 +109,20 @@ static void write_queue(struct rq_owned *owned, struct rq_buf *out)
     rq_buf_add_char(out, '}');
 }
 
-static void write_queues(struct rmq_consumer *consumer, struct rq_buf *out)
+static void write_popped_queue(struct rq_owned *owned, struct rq_buf *out)
+{
+    struct rq_process_info info;
+    bool first = true;
+    rq_process_queue_info(&owned->process, &info);
+    rq_mq_write(&owned->name, out);
+    rq_buf_add_str(out, ":{");
+    add_bool(out, &first, "droped", false);
+    add_i64(out, &first, "lastPopTimestamp", wall_of(owned->consumer, owned->asked_ms));
+    add_i64(out, &first, "waitAckCount", info.count);
+    rq_buf_add_char(out, '}');
+}
+
+static void write_queues(struct rmq_consumer *consumer, bool popped, struct rq_buf *out)
 {
     size_t count = 0;
     rq_buf_add_char(out, '{');
@@ -118,8 +131,16 @@ static void write_queues(struct rmq_consumer *consumer, struct rq_buf *out)
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
         {
+            struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
+            if (owned->pops != popped) {
+                continue;
+            }
             rq_buf_add_str(out, count++ > 0 ? "," : "");
-            write_queue(RQ_CONTAINER_OF(item, struct rq_owned, node), out);
+            if (popped) {
+                write_popped_queue(owned, out);
+            } else {
+                write_queue(owned, out);
+            }
         }
     }
     rq_buf_add_char(out, '}');
@@ -170,8 +191,10 @@ static void write_statuses(struct rmq_consumer *consumer, struct rq_buf *out)
 
 void rq_running_info_write(struct rmq_consumer *consumer, struct rq_buf *out)
 {
-    rq_buf_add_str(out, "{\"mqPopTable\":{},\"mqTable\":");
-    write_queues(consumer, out);
+    rq_buf_add_str(out, "{\"mqPopTable\":");
+    write_queues(consumer, true, out);
+    rq_buf_add_str(out, ",\"mqTable\":");
+    write_queues(consumer, false, out);
     rq_buf_add_str(out, ",\"properties\":");
     write_properties(consumer, out);
     rq_buf_add_str(out, ",\"statusTable\":");

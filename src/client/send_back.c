@@ -79,21 +79,31 @@ static void note_failure(struct rq_back *back, rmq_status status, const struct r
                        "a message could not be sent back, it is offered again", err);
 }
 
-static int32_t most_reconsumes(const struct rmq_consumer *consumer)
+int32_t rq_consumer_most_reconsumes(const struct rmq_consumer *consumer)
 {
     int32_t most = consumer->options.max_reconsume_times;
     return most < 0 ? DEFAULT_MAX_RECONSUME : most;
+}
+
+static int32_t times_of(const struct rmq_message_view *view)
+{
+    return atomic_load_explicit(&view->reconsume_times, memory_order_relaxed);
+}
+
+void rq_note_dead_letter(struct rmq_consumer *consumer, const struct rmq_message_view *view)
+{
+    rq_consumer_note(consumer, RMQ_EVENT_DEAD_LETTER, "%s %s:%d %lld %s reconsumed=%d", view->topic,
+                     view->broker_name, (int)view->queue_id, (long long)view->queue_offset,
+                     rmq_message_view_id(view), (int)times_of(view));
 }
 
 static void note_dead_letter(struct rq_back *back)
 {
     struct rmq_consumer *consumer = consumer_of(back->pulled);
     const struct rmq_message_view *view = back->pulled->views[back->index];
-    int32_t times = atomic_load_explicit(&view->reconsume_times, memory_order_relaxed);
-    if (back->dead || back->delay_level < 0 || times >= most_reconsumes(consumer)) {
-        rq_consumer_note(consumer, RMQ_EVENT_DEAD_LETTER, "%s %s:%d %lld %s reconsumed=%d",
-                         view->topic, view->broker_name, (int)view->queue_id,
-                         (long long)view->queue_offset, rmq_message_view_id(view), (int)times);
+    if (back->dead || back->delay_level < 0 ||
+        times_of(view) >= rq_consumer_most_reconsumes(consumer)) {
+        rq_note_dead_letter(consumer, view);
     }
 }
 
@@ -120,32 +130,40 @@ static void on_answer(struct rq_ask *ask, rmq_status status, struct rq_in *answe
     rq_timer_start(consumer->loop, &back->timer, RQ_OFFER_AGAIN_MS);
 }
 
+static struct rq_peer *broker_of(struct rmq_consumer *consumer, const struct rmq_message_view *view)
+{
+    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(view->broker_name),
+                                              RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
+    return peer ? peer : rq_instance_peer(consumer->instance, rmq_message_view_store_host(view));
+}
+
+void rq_send_back_ask(struct rmq_consumer *consumer, struct rq_ask *ask,
+                      const struct rmq_message_view *view, int delay_level)
+{
+    char room[RQ_NAMESPACED_MAX];
+    const char *topic = rq_namespace_wrap(consumer->options.namespace_name, view->topic, room);
+    struct rq_hdr_send_back fields = {.offset = view->commit_log_offset,
+                                      .group = rq_slice_str(consumer->options.consumer_group),
+                                      .delay_level = delay_level,
+                                      .origin_msg_id = rq_slice_str(rmq_message_view_id(view)),
+                                      .origin_topic = rq_slice_str(topic)};
+    RQ_SET(send_back, &fields, unit_mode, false);
+    RQ_SET(send_back, &fields, max_reconsume_times, rq_consumer_most_reconsumes(consumer));
+    rq_consumer_ask(consumer, ask, broker_of(consumer, view), RQ_REQ_CONSUMER_SEND_MSG_BACK,
+                    &rq_tab_send_back, &fields, RQ_BACK_TIMEOUT_MS);
+}
+
 static void carry_out(struct rq_task *task)
 {
     struct rq_back *back = RQ_CONTAINER_OF(task, struct rq_back, task);
     struct rmq_consumer *consumer = consumer_of(back->pulled);
     const struct rmq_message_view *view = back->pulled->views[back->index];
-    char room[RQ_NAMESPACED_MAX];
-    const char *topic = rq_namespace_wrap(consumer->options.namespace_name, view->topic, room);
     rq_list_add_tail(&consumer->backs, &back->node);
-    struct rq_hdr_send_back fields = {.offset = view->commit_log_offset,
-                                      .group = rq_slice_str(consumer->options.consumer_group),
-                                      .delay_level = back->delay_level,
-                                      .origin_msg_id = rq_slice_str(rmq_message_view_id(view)),
-                                      .origin_topic = rq_slice_str(topic)};
-    RQ_SET(send_back, &fields, unit_mode, false);
-    RQ_SET(send_back, &fields, max_reconsume_times, most_reconsumes(consumer));
-    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(view->broker_name),
-                                              RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
-    if (!peer) {
-        peer = rq_instance_peer(consumer->instance, rmq_message_view_store_host(view));
-    }
     if (back->dead) {
-        rq_dead_letter_send(&back->ask, consumer, peer, view);
-        return;
+        rq_dead_letter_send(&back->ask, consumer, broker_of(consumer, view), view);
+    } else {
+        rq_send_back_ask(consumer, &back->ask, view, back->delay_level);
     }
-    rq_consumer_ask(consumer, &back->ask, peer, RQ_REQ_CONSUMER_SEND_MSG_BACK, &rq_tab_send_back,
-                    &fields, RQ_BACK_TIMEOUT_MS);
 }
 
 static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level, bool dead)
@@ -203,6 +221,10 @@ static bool give_up(struct rq_pulled *pulled, uint32_t from, uint32_t to)
 
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level)
 {
+    if (from < to && pulled->popped) {
+        rq_pop_later(pulled, from, to, delay_level);
+        return;
+    }
     if (from < to && give_up(pulled, from, to)) {
         return;
     }
@@ -234,6 +256,9 @@ void rq_send_back_cancel_waiting(struct rmq_consumer *consumer)
 static void look_at(void *user, struct rq_pulled *pulled, uint32_t from, uint32_t to)
 {
     (void)user;
+    if (pulled->popped) {
+        return; /* the broker gives it out again when its time is over */
+    }
     for (uint32_t i = from; i < to && i < pulled->count; i++) {
         if (rq_process_queue_is_first(pulled->queue, pulled, i)) {
             RQ_LOG(WARN, "a message has been consumed for longer than consumeTimeout, it goes back",

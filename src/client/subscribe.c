@@ -87,6 +87,7 @@ static void unsubscribe_on_loop(void *arg)
         call->st =
             rq_error_set(call->err, RMQ_ERR_NOT_FOUND, "topic %s is not subscribed", call->topic);
     } else {
+        rq_assignment_forget(topic);
         rq_subscribed_remove(topic, consumer->running);
         rq_instance_heartbeat(consumer->instance);
     }

@@ -61,6 +61,38 @@ void rq_lock_body_write(const struct rq_lock_body *body, struct rq_buf *out);
 void rq_lock_answer_write(const struct rq_mq *queues, size_t count, struct rq_buf *out);
 void rq_lock_body_clear(struct rq_lock_body *body);
 
+/* ---- assignments: 400, 401 ---- */
+
+struct rq_assignments {
+    struct rq_mq *queues; /* queue id -1: all of the broker's, by popping */
+    bool *pops;           /* by queue: popped, else pulled */
+    size_t count;
+    cJSON *json;
+};
+
+/* RMQ_ERR_NOT_FOUND: the broker had nothing to go by. */
+rmq_status rq_assignments_parse(struct rq_slice json, struct rq_assignments *out, rmq_error **err);
+void rq_assignments_clear(struct rq_assignments *assignments);
+
+struct rq_assignment_query {
+    const char *topic;
+    const char *consumer_group;
+    const char *client_id;
+    const char *strategy_name;
+    const char *message_model;
+};
+
+/* 401 */
+struct rq_request_mode_body {
+    const char *topic;
+    const char *consumer_group;
+    bool pops;
+    int32_t share_queues;
+};
+
+void rq_request_mode_write(const struct rq_request_mode_body *mode, struct rq_buf *out);
+void rq_assignment_query_write(const struct rq_assignment_query *query, struct rq_buf *out);
+
 /* ---- topics and their registration: 21, 103, 351 ---- */
 
 struct rq_data_version {

@@ -110,6 +110,71 @@ void rq_lock_body_clear(struct rq_lock_body *body)
     *body = (struct rq_lock_body){0};
 }
 
+/* ---- assignments ---- */
+
+static rmq_status parse_assignments(const cJSON *json, struct rq_assignments *out, rmq_error **err)
+{
+    size_t count = rq_body_count(json);
+    rmq_status st = rq_body_array(count, sizeof *out->queues, &out->queues, err);
+    if (st == RMQ_OK) {
+        st = rq_body_array(count, sizeof *out->pops, &out->pops, err);
+    }
+    for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
+        st = rq_mq_parse(rq_json_get(item, "messageQueue"), &out->queues[out->count], err);
+        if (st) {
+            return st;
+        }
+        out->pops[out->count++] = strcmp(rq_json_str(item, "mode", "PULL"), "POP") == 0;
+    }
+    return st;
+}
+
+rmq_status rq_assignments_parse(struct rq_slice json, struct rq_assignments *out, rmq_error **err)
+{
+    *out = (struct rq_assignments){0};
+    rmq_status st = rq_body_open(json, "assignments", &out->json, err);
+    if (st == RMQ_OK) {
+        const cJSON *list = rq_json_get(out->json, "messageQueueAssignments");
+        st = cJSON_IsArray(list) ? parse_assignments(list, out, err)
+                                 : rq_error_set(err, RMQ_ERR_NOT_FOUND, "no assignments");
+    }
+    if (st) {
+        rq_assignments_clear(out);
+    }
+    return st;
+}
+
+void rq_assignments_clear(struct rq_assignments *assignments)
+{
+    rq_free(assignments->queues);
+    rq_free(assignments->pops);
+    rq_json_free(assignments->json);
+    *assignments = (struct rq_assignments){0};
+}
+
+void rq_assignment_query_write(const struct rq_assignment_query *query, struct rq_buf *out)
+{
+    bool first = true;
+    rq_buf_add_char(out, '{');
+    rq_body_add_text(out, &first, "clientId", query->client_id);
+    rq_body_add_text(out, &first, "consumerGroup", query->consumer_group);
+    rq_body_add_text(out, &first, "messageModel", query->message_model);
+    rq_body_add_text(out, &first, "strategyName", query->strategy_name);
+    rq_body_add_text(out, &first, "topic", query->topic);
+    rq_buf_add_char(out, '}');
+}
+
+void rq_request_mode_write(const struct rq_request_mode_body *mode, struct rq_buf *out)
+{
+    bool first = true;
+    rq_buf_add_char(out, '{');
+    rq_body_add_text(out, &first, "consumerGroup", mode->consumer_group);
+    rq_body_add_text(out, &first, "mode", mode->pops ? "POP" : "PULL");
+    rq_body_add_i64(out, &first, "popShareQueueNum", mode->share_queues);
+    rq_body_add_text(out, &first, "topic", mode->topic);
+    rq_buf_add_char(out, '}');
+}
+
 /* ---- tables ---- */
 
 static void parse_values(const cJSON *item, enum rq_queue_table_kind kind,

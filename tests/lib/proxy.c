@@ -21,7 +21,7 @@
 
 #include "lib/frame.h"
 
-enum { MAX_RULES = 64, MAX_PAIRS = 128, MAX_CODES = 8192, MAX_OPAQUES = 65536 };
+enum { MAX_RULES = 64, MAX_PAIRS = 128, MAX_CODES = 200256, MAX_OPAQUES = 65536 };
 
 struct bytes {
     char *data;
@@ -42,7 +42,7 @@ struct pair {
     struct bytes in[2];  /* read from a side, not yet cut */
     struct bytes out[2]; /* waits to be written to a side */
     struct late *late;
-    uint16_t codes[MAX_OPAQUES]; /* request code + 1 by low bits of the opaque, per client */
+    int32_t codes[MAX_OPAQUES]; /* request code + 1 by low bits of the opaque, per client */
     bool closing;
 };
 
@@ -208,10 +208,10 @@ static void on_frame(struct tl_proxy *proxy, struct pair *pair, int from, char *
     struct tl_rule rule;
     bool known = tl_frame_header(frame, n, &header);
     bool response = known && (header.flag & 1);
-    uint16_t *slot = &pair->codes[(uint32_t)header.opaque % MAX_OPAQUES];
+    int32_t *slot = &pair->codes[(uint32_t)header.opaque % MAX_OPAQUES];
     int code = response ? *slot - 1 : header.code;
     if (known && !response && from == 0) {
-        *slot = (uint16_t)(header.code + 1);
+        *slot = header.code + 1;
     }
     pthread_mutex_lock(&proxy->lock);
     if (known && !response) {

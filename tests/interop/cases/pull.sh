@@ -7,6 +7,7 @@
 case_c_pull_on_real_533() { OPTIONS="" e2e_on_real pull pull_consumer_test; }
 case_c_lite_pull_on_real_533() { OPTIONS="" e2e_on_real lite lite_pull_test; }
 case_c_lite_pull_group_on_real_533() { OPTIONS="" e2e_on_real litegroup lite_pull_group_test; }
+case_c_assignment_on_real_533() { OPTIONS="" e2e_on_real assign consumer_assignment_test; }
 case_c_pop_on_real_533() { OPTIONS="" e2e_on_real pop pop_consumer_test; }
 
 # The broker shares out, the group pops; every tenth message is asked for again.
