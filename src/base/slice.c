@@ -56,3 +56,49 @@ char *rq_slice_dup(struct rq_slice s)
 {
     return rq_strndup(s.p, s.n);
 }
+
+struct rq_slice rq_slice_trim(struct rq_slice s)
+{
+    while (s.n && (unsigned char)s.p[0] <= ' ') {
+        s = rq_slice(s.p + 1, s.n - 1);
+    }
+    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
+        s.n--;
+    }
+    return s;
+}
+
+bool rq_slice_next(struct rq_slice *rest, char separator, struct rq_slice *piece)
+{
+    if (rest->n == 0) {
+        return false;
+    }
+    const char *end = memchr(rest->p, separator, rest->n);
+    *piece = rq_slice(rest->p, end ? (size_t)(end - rest->p) : rest->n);
+    *rest = end ? rq_slice(end + 1, rest->n - piece->n - 1) : rq_slice(NULL, 0);
+    return true;
+}
+
+bool rq_slice_pair(struct rq_slice text, struct rq_slice *name, struct rq_slice *value)
+{
+    const char *equals = text.n ? memchr(text.p, '=', text.n) : NULL;
+    if (!equals) {
+        return false;
+    }
+    size_t n = (size_t)(equals - text.p);
+    *name = rq_slice_trim(rq_slice(text.p, n));
+    *value = rq_slice_trim(rq_slice(equals + 1, text.n - n - 1));
+    return true;
+}
+
+bool rq_slice_is_listed(struct rq_slice word, const char *list)
+{
+    struct rq_slice rest = rq_slice_str(list);
+    struct rq_slice piece;
+    while (rq_slice_next(&rest, ';', &piece)) {
+        if (rq_slice_eq(piece, word)) {
+            return true;
+        }
+    }
+    return false;
+}

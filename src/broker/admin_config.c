@@ -193,31 +193,6 @@ static void run(struct rq_task *task)
 
 /* ---- 25: what is asked ---- */
 
-static struct rq_slice trim(struct rq_slice s)
-{
-    while (s.n && (unsigned char)s.p[0] <= ' ') {
-        s = rq_slice(s.p + 1, s.n - 1);
-    }
-    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
-        s.n--;
-    }
-    return s;
-}
-
-/* Whether a list separated by semicolons has a name. */
-static bool is_listed(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *at = list; at && *at;) {
-        size_t length = strcspn(at, ";");
-        if (length == n && memcmp(at, name, n) == 0) {
-            return true;
-        }
-        at += length + (at[length] == ';');
-    }
-    return false;
-}
-
 static bool is_changeable(const char *name)
 {
     for (size_t i = 0; i < sizeof changeable / sizeof changeable[0]; i++) {
@@ -245,7 +220,7 @@ static int32_t note(struct rmq_broker *broker, struct rq_broker_settings *copy, 
 {
     void *object = NULL;
     bool implemented = false;
-    if (is_listed(broker->settings.broker.config_black_list, key) || strcmp(key, "configBlackList") == 0) {
+    if (rq_slice_is_listed(rq_slice_str(key), broker->settings.broker.config_black_list) || strcmp(key, "configBlackList") == 0) {
         (void)rq_error_set(err, RMQ_ERR_INVALID, "Can not update config in black list.");
         return RQ_RESP_NO_PERMISSION;
     }
@@ -271,13 +246,12 @@ static int32_t note(struct rmq_broker *broker, struct rq_broker_settings *copy, 
 static int32_t note_line(struct rmq_broker *broker, struct rq_broker_settings *copy,
                          struct rq_slice line, struct rq_buf *text, rmq_error **err)
 {
-    const char *equals = line.n ? memchr(line.p, '=', line.n) : NULL;
-    if (!equals || line.p[0] == '#') {
+    struct rq_slice name, content;
+    if ((line.n && line.p[0] == '#') || !rq_slice_pair(line, &name, &content)) {
         return RQ_RESP_SUCCESS;
     }
-    size_t n = (size_t)(equals - line.p);
-    char *key = rq_slice_dup(trim(rq_slice(line.p, n)));
-    char *value = rq_slice_dup(trim(rq_slice(equals + 1, line.n - n - 1)));
+    char *key = rq_slice_dup(name);
+    char *value = rq_slice_dup(content);
     int32_t code = RQ_RESP_SYSTEM_ERROR;
     if (key && value) {
         code = note(broker, copy, key, value, text, err);
@@ -295,11 +269,9 @@ static int32_t note_lines(const struct rq_request *request, struct rq_buf *text,
     if (rq_broker_settings_copy(&copy, &request->broker->settings)) {
         return RQ_RESP_SYSTEM_ERROR;
     }
-    while (rest.n && code == RQ_RESP_SUCCESS) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        size_t n = end ? (size_t)(end - rest.p) : rest.n;
-        code = note_line(request->broker, &copy, rq_slice(rest.p, n), text, err);
-        rest = end ? rq_slice(end + 1, rest.n - n - 1) : rq_slice(NULL, 0);
+    struct rq_slice line;
+    while (code == RQ_RESP_SUCCESS && rq_slice_next(&rest, '\n', &line)) {
+        code = note_line(request->broker, &copy, line, text, err);
     }
     rq_broker_settings_free(&copy);
     return code;

@@ -48,34 +48,16 @@ static rmq_status put(struct rq_cold_data *cold, struct rq_slice group, int64_t 
     return st;
 }
 
-static struct rq_slice trim(struct rq_slice s)
-{
-    while (s.n && (unsigned char)s.p[0] <= ' ') {
-        s = rq_slice(s.p + 1, s.n - 1);
-    }
-    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
-        s.n--;
-    }
-    return s;
-}
-
 /* Lines "group=bytes"; what is none is passed over, as in Java. */
 void rq_process_put_cold_data(const struct rq_request *request)
 {
     struct rq_slice rest = request->in->body;
     rmq_status st = RMQ_OK;
-    while (rest.n && !st) {
-        const char *end = memchr(rest.p, '\n', rest.n);
-        struct rq_slice line = rq_slice(rest.p, end ? (size_t)(end - rest.p) : rest.n);
-        const char *equals = line.n ? memchr(line.p, '=', line.n) : NULL;
-        rest = end ? rq_slice(end + 1, rest.n - line.n - 1) : rq_slice(NULL, 0);
+    struct rq_slice line, group, value;
+    while (!st && rq_slice_next(&rest, '\n', &line)) {
         int64_t bytes = 0;
-        if (equals) {
-            struct rq_slice group = trim(rq_slice(line.p, (size_t)(equals - line.p)));
-            struct rq_slice value = trim(rq_slice(equals + 1, line.n - (size_t)(equals - line.p) - 1));
-            if (group.n && rq_slice_to_i64(value, &bytes)) {
-                st = put(&request->broker->cold_data, group, bytes);
-            }
+        if (rq_slice_pair(line, &group, &value) && group.n && rq_slice_to_i64(value, &bytes)) {
+            st = put(&request->broker->cold_data, group, bytes);
         }
     }
     rq_request_answer(request, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,

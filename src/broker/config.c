@@ -74,22 +74,11 @@ const char *rmq_broker_config_get(rmq_broker_config *config, const char *key)
     return rq_buf_cstr(&config->text);
 }
 
-static struct rq_slice trim(struct rq_slice s)
-{
-    while (s.n && strchr(" \t\r\f", s.p[0])) {
-        s = rq_slice(s.p + 1, s.n - 1);
-    }
-    while (s.n && strchr(" \t\r\f", s.p[s.n - 1])) {
-        s.n--;
-    }
-    return s;
-}
-
 /* One line of a properties file. Blank lines and comments are nothing; the separator is '=' or ':'. */
 static rmq_status load_line(rmq_broker_config *config, struct rq_slice line, const char *path,
                             int number, rmq_error **err)
 {
-    line = trim(line);
+    line = rq_slice_trim(line);
     if (line.n == 0 || line.p[0] == '#' || line.p[0] == '!') {
         return RMQ_OK;
     }
@@ -100,8 +89,8 @@ static rmq_status load_line(rmq_broker_config *config, struct rq_slice line, con
     if (at == line.n) {
         return rq_error_set(err, RMQ_ERR_INVALID, "%s:%d: no \"=\" in the line", path, number);
     }
-    char *key = rq_slice_dup(trim(rq_slice(line.p, at)));
-    char *value = rq_slice_dup(trim(rq_slice(line.p + at + 1, line.n - at - 1)));
+    char *key = rq_slice_dup(rq_slice_trim(rq_slice(line.p, at)));
+    char *value = rq_slice_dup(rq_slice_trim(rq_slice(line.p + at + 1, line.n - at - 1)));
     rmq_status st = key && value ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
     bool implemented = false;
     rmq_error *detail = NULL;
@@ -134,11 +123,10 @@ rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path, r
         st = RMQ_ERR_IO;
     }
     int number = 0;
-    for (size_t at = 0; !st && at < text.len;) {
-        const char *end = memchr(text.data + at, '\n', text.len - at);
-        size_t n = end ? (size_t)(end - text.data) - at : text.len - at;
-        st = load_line(config, rq_slice(text.data + at, n), path, ++number, err);
-        at += n + 1;
+    struct rq_slice rest = rq_slice(text.data, text.len);
+    struct rq_slice line;
+    while (!st && rq_slice_next(&rest, '\n', &line)) {
+        st = load_line(config, line, path, ++number, err);
     }
     rq_buf_free(&text);
     return st;

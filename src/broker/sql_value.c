@@ -106,22 +106,11 @@ static bool convert(struct rq_slice text, double *out)
     return ok;
 }
 
-static struct rq_slice trim(struct rq_slice s)
-{
-    while (s.n && (unsigned char)s.p[0] <= ' ') {
-        s = rq_slice(s.p + 1, s.n - 1);
-    }
-    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
-        s.n--;
-    }
-    return s;
-}
-
 bool rq_sql_to_double(struct rq_slice text, struct rq_sql_value *out)
 {
     double value = 0;
     size_t significant = 0;
-    text = trim(text);
+    text = rq_slice_trim(text);
     bool minus = text.n && text.p[0] == '-';
     if (text.n && (minus || text.p[0] == '+')) {
         text = rq_slice(text.p + 1, text.n - 1);

@@ -49,44 +49,18 @@ const struct rq_table rq_namesrv_options_table = {
     .struct_size = sizeof(struct rq_namesrv_options),
 };
 
-static struct rq_slice trim(struct rq_slice s)
-{
-    while (s.n && (unsigned char)s.p[0] <= ' ') {
-        s = rq_slice(s.p + 1, s.n - 1);
-    }
-    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
-        s.n--;
-    }
-    return s;
-}
-
-/* Whether a list separated by semicolons has a name. */
-static bool is_listed(const char *list, struct rq_slice name)
-{
-    for (const char *at = list; at && *at;) {
-        size_t n = strcspn(at, ";");
-        if (rq_slice_eq(rq_slice(at, n), name)) {
-            return true;
-        }
-        at += n + (at[n] == ';');
-    }
-    return false;
-}
-
 static enum rq_properties_result set_line(struct rq_namesrv_options *options, struct rq_slice line,
                                           const char *black_list, rmq_error **err)
 {
-    const char *equals = line.n ? memchr(line.p, '=', line.n) : NULL;
-    if (!equals || line.p[0] == '#') {
+    struct rq_slice name, text;
+    if ((line.n && line.p[0] == '#') || !rq_slice_pair(line, &name, &text)) {
         return RQ_PROPERTIES_SET;
     }
-    size_t n = (size_t)(equals - line.p);
-    struct rq_slice name = trim(rq_slice(line.p, n));
-    if (is_listed(black_list, name)) {
+    if (rq_slice_is_listed(name, black_list)) {
         return RQ_PROPERTIES_FORBIDDEN;
     }
     char *key = rq_slice_dup(name);
-    char *value = rq_slice_dup(trim(rq_slice(equals + 1, line.n - n - 1)));
+    char *value = rq_slice_dup(text);
     rmq_status st = key && value ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
     if (!st && rq_table_find(&rq_namesrv_options_table, key)) {
         st = rq_table_set(&rq_namesrv_options_table, options, key, value, err);
@@ -105,11 +79,9 @@ enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *opti
         (void)rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
         return RQ_PROPERTIES_WRONG;
     }
-    while (text.n && result == RQ_PROPERTIES_SET) {
-        const char *end = memchr(text.p, '\n', text.n);
-        struct rq_slice line = rq_slice(text.p, end ? (size_t)(end - text.p) : text.n);
+    struct rq_slice line;
+    while (result == RQ_PROPERTIES_SET && rq_slice_next(&text, '\n', &line)) {
         result = set_line(&copy, line, black_list, err);
-        text = end ? rq_slice(end + 1, text.n - line.n - 1) : rq_slice(NULL, 0);
     }
     if (result == RQ_PROPERTIES_SET) {
         rq_table_free(&rq_namesrv_options_table, options);

@@ -67,18 +67,6 @@ static void add_code(struct maker *m, int32_t code)
     m->codes[m->sub->code_count++] = code;
 }
 
-/* Java's trim: everything up to the blank goes. */
-static struct rq_slice trim(struct rq_slice s)
-{
-    while (s.n && (unsigned char)s.p[0] <= ' ') {
-        s = rq_slice(s.p + 1, s.n - 1);
-    }
-    while (s.n && (unsigned char)s.p[s.n - 1] <= ' ') {
-        s.n--;
-    }
-    return s;
-}
-
 /* Cuts the piece up to the next "||" off the front; false when nothing is left. */
 static bool next_piece(struct rq_slice *rest, struct rq_slice *piece)
 {
@@ -114,7 +102,7 @@ static void add_tags(struct maker *m, struct rq_slice expression)
 {
     struct rq_slice piece;
     while (next_piece(&expression, &piece)) {
-        piece = trim(piece);
+        piece = rq_slice_trim(piece);
         if (piece.n) {
             add_tag(m, piece);
             add_code(m, rq_java_hash(piece));
