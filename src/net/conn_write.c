@@ -18,6 +18,8 @@
 #define CALLER_ROUNDS                                                                              \
     4 /* system calls that a caller's thread makes before the loop goes on for it */
 #define LOOP_ROUNDS 16 /* that the loop makes before others get their turn */
+#define SMALL_BYTES ((size_t)1 << 10) /* frames up to this size, as answers to sends, are gathered */
+#define HELD_BYTES  ((size_t)16 << 10)
 
 static ssize_t plain_read(void *self, int fd, const struct iovec *iov, int n)
 {
@@ -235,10 +237,54 @@ void rq_conn_on_writable(evutil_socket_t fd, short what, void *arg)
     rq_conn_release(conn);
 }
 
+/* ---- small frames of a turn ---- */
+
+static void push_held(struct rq_conn *conn)
+{
+    struct rq_out *held = conn->held;
+    conn->held = NULL;
+    if (held) {
+        (void)rq_mpsc_push(&conn->outbox, &held->node); /* the end of the turn looks */
+    }
+}
+
+static bool is_small(const struct rq_out *out)
+{
+    return out->head.len <= SMALL_BYTES && out->piece_count == 0 && !out->is_call && !out->done &&
+           !out->permit;
+}
+
+static bool append_held(struct rq_conn *conn, struct rq_out *out)
+{
+    struct rq_buf *head = conn->held ? &conn->held->head : NULL;
+    if (!head || head->cap - head->len < out->head.len) {
+        return false;
+    }
+    rq_buf_add(head, out->head.data, out->head.len);
+    rq_out_destroy(out);
+    return true;
+}
+
+/* Answers of one turn share memory and an entry of the system call: many small ones come when requests come in a stream. The first of a turn is held
+ * as it is. */
+static void hold(struct rq_conn *conn, struct rq_out *out)
+{
+    if (append_held(conn, out)) {
+        return;
+    }
+    struct rq_out *room = conn->held ? rq_out_create(HELD_BYTES) : NULL;
+    push_held(conn);
+    conn->held = room ? room : out;
+    if (room) {
+        (void)append_held(conn, out);
+    }
+}
+
 /* The end of the loop's turn. */
 void rq_conn_flush(struct rq_flush *flush)
 {
     struct rq_conn *conn = RQ_CONTAINER_OF(flush, struct rq_conn, flush);
+    push_held(conn);
     if (!is_open(conn)) {
         if (atomic_load_explicit(&conn->state, memory_order_acquire) == CONN_CLOSED) {
             rq_conn_drop_outbox(conn);
@@ -279,6 +325,7 @@ void rq_conn_resume_task(struct rq_task *task)
 
 void rq_conn_write_last(struct rq_conn *conn)
 {
+    push_held(conn);
     if (conn->handshake_done) {
         while (write_once(conn) == PROGRESS_MORE) {
         }
@@ -342,6 +389,17 @@ static void write_or_wake(struct rq_conn *conn, bool lazy)
     }
 }
 
+static void send_from_loop(struct rq_conn *conn, struct rq_out *out)
+{
+    if (is_small(out)) {
+        hold(conn, out);
+    } else {
+        push_held(conn);
+        (void)rq_mpsc_push(&conn->outbox, &out->node);
+    }
+    rq_conn_flush_soon(conn);
+}
+
 rmq_status rq_conn_send(struct rq_conn *conn, struct rq_out *out)
 {
     if (!is_open(conn)) {
@@ -362,12 +420,10 @@ rmq_status rq_conn_send(struct rq_conn *conn, struct rq_out *out)
     }
     bool lazy = out->lazy; /* the frame may be gone after the push */
     atomic_fetch_add_explicit(&conn->queued, size, memory_order_relaxed);
-    if (rq_mpsc_push(&conn->outbox, &out->node)) {
-        if (rq_loop_in(conn->loop)) {
-            rq_conn_flush_soon(conn);
-        } else {
-            write_or_wake(conn, lazy);
-        }
+    if (rq_loop_in(conn->loop)) {
+        send_from_loop(conn, out);
+    } else if (rq_mpsc_push(&conn->outbox, &out->node)) {
+        write_or_wake(conn, lazy);
     }
     return RMQ_OK;
 }

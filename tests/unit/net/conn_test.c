@@ -83,6 +83,34 @@ START_TEST(many_frames_in_one_write_and_a_cut_last_one)
 }
 END_TEST
 
+/* Small ones share memory, large ones and those with referenced bodies go alone. */
+START_TEST(answers_of_all_kinds_in_one_turn_keep_their_order)
+{
+    enum { COUNT = 400 };
+    static const size_t sizes[] = {4, 2000, 5, 900, 30, 1, 5000, 700};
+    static const char body[5000];
+    struct world world;
+    world_start(&world, NULL);
+    struct rq_buf all;
+    rq_buf_init(&all, 0);
+    for (int i = 0; i < COUNT; i++) {
+        size_t n;
+        char *frame = i % 7 == 3 ? world_request_bytes(CODE_BIG, i, "3000", 4, &n)
+                                 : world_request_bytes(CODE_ECHO, i, body, sizes[i % 8], &n);
+        rq_buf_add(&all, frame, n);
+        rq_free(frame);
+    }
+    int fd = world_dial(&world);
+    write_all(fd, all.data, all.len);
+    for (int i = 0; i < COUNT; i++) {
+        read_answer(fd, i, body, i % 7 == 3 ? 3000 : sizes[i % 8]);
+    }
+    rq_buf_free(&all);
+    close(fd);
+    world_stop(&world);
+}
+END_TEST
+
 START_TEST(frames_of_all_sizes_come_back_whole)
 {
     struct world world;
@@ -304,6 +332,11 @@ START_TEST(more_connections_than_allowed_are_closed)
     for (int i = 2; i < 5; i++) {
         ck_assert(reads_end(fds[i]));
     }
+    /* The socket ends a moment before its connection is counted off. */
+    int64_t deadline = rq_deadline_ms(10000);
+    while (rq_server_connections(world.server) != 3 && rq_mono_ms() < deadline) {
+        usleep(500);
+    }
     ck_assert_int_eq(rq_server_connections(world.server), 3);
     for (int i = 0; i < 5; i++) {
         close(fds[i]);
@@ -400,6 +433,7 @@ Suite *conn_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_frame_may_be_split_at_every_byte);
     tcase_add_test(tc, many_frames_in_one_write_and_a_cut_last_one);
+    tcase_add_test(tc, answers_of_all_kinds_in_one_turn_keep_their_order);
     tcase_add_test(tc, frames_of_all_sizes_come_back_whole);
     tcase_add_test(tc, a_kept_frame_outlives_its_callback_and_connection);
     tcase_add_test(tc, a_body_by_reference_is_released_when_written);
