@@ -60,6 +60,11 @@ static void nothing(void *arg)
     (void)arg;
 }
 
+static void release_paused(void *arg)
+{
+    rq_send_release_paused(arg);
+}
+
 /* Threads inside a send function are on their way out: the pool is closed and all is completed. */
 static void wait_for_threads(struct rmq_producer *producer)
 {
@@ -102,7 +107,7 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     if (!rq_send_pool_drain(producer->pool, deadline)) {
         cut = rq_send_pool_cut(producer->pool);
         /* A step of a machine that had begun before ends on the loop before this returns; a later one sees the cut. */
-        (void)rq_instance_run(producer->instance, nothing, NULL);
+        (void)rq_instance_run(producer->instance, release_paused, producer->pool);
     }
     rq_accumulator_close(producer->accumulator);
     int64_t left = deadline - rq_mono_ms();

@@ -14,11 +14,13 @@
 #include "base/time.h"
 #include "client/fault.h"
 #include "client/producer.h"
-#include "wire/namespace.h"
 #include "wire/frame.h"
+#include "wire/namespace.h"
 
-#define BODY_COPY_MAX 8192 /* larger bodies with an owner count are referenced by the frame */
-#define HEADER_ROOM   768  /* what a header takes beside topic and properties */
+#define BODY_COPY_MAX  8192 /* larger bodies with an owner count are referenced by the frame */
+#define HEADER_ROOM    768  /* what a header takes beside topic and properties */
+#define BUSY_PAUSE_MS  100 /* half of it to one and a half, before the second attempt */
+#define BUSY_DOUBLINGS 4
 
 static const char *topic_of(const struct rq_send_op *op)
 {
@@ -338,6 +340,47 @@ static void stored(struct rq_send_op *op, const struct rq_header *header, rmq_se
     make_attempts(op);
 }
 
+/* ---- a pause before the same broker is asked again ---- */
+
+static void go_on(struct rq_timer *timer)
+{
+    struct rq_send_op *op = RQ_CONTAINER_OF(timer, struct rq_send_op, pause);
+    rq_list_remove(&op->pausing);
+    if (!rq_send_is_cut(op)) {
+        make_attempts(op);
+    }
+}
+
+/* A busy broker that no other can stand in for gets some time: attempts at once would all fall into the same moment. The pause doubles, and is another
+ * for each send, so that those that were refused together do not come back together. false: not now. */
+static bool pause_first(struct rq_send_op *op, int32_t code, int64_t now_ms)
+{
+    if (code != RQ_RESP_SYSTEM_BUSY || op->attempt >= op->attempts_max ||
+        rq_fault_has_spare(op->route, op->queue.broker->health, now_ms)) {
+        return false;
+    }
+    int doubled = op->attempt - 1 < BUSY_DOUBLINGS ? op->attempt - 1 : BUSY_DOUBLINGS;
+    int64_t most = (int64_t)BUSY_PAUSE_MS << doubled;
+    int64_t pause = most / 2 + op->attempt_us % most;
+    if (now_ms + pause >= op->deadline_ms) {
+        return false;
+    }
+    rq_list_add_tail(&op->pool->paused, &op->pausing);
+    rq_timer_init(&op->pause, go_on);
+    rq_timer_start(rq_instance_loop(op->producer->instance), &op->pause, pause);
+    return true;
+}
+
+void rq_send_release_paused(struct rq_send_pool *pool)
+{
+    struct rq_list *node;
+    while ((node = rq_list_pop(&pool->paused))) {
+        struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, pausing);
+        rq_timer_stop(&op->pause);
+        (void)rq_send_is_cut(op);
+    }
+}
+
 static void refused(struct rq_send_op *op, const struct rq_header *header, int64_t now_ms)
 {
     char words[512];
@@ -355,7 +398,9 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
     if (header->code == RQ_RESP_GO_AWAY) {
         rq_peer_reset(op->queue.broker->sends);
     }
-    make_attempts(op);
+    if (!pause_first(op, header->code, now_ms)) {
+        make_attempts(op);
+    }
 }
 
 static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer)

@@ -87,6 +87,8 @@ struct rq_send_op {
     int attempts_max;
     int64_t attempt_us; /* monotonic start */
     bool maybe_stored;
+    struct rq_timer pause;  /* before the next attempt; owned by the I/O thread */
+    struct rq_list pausing; /* in the pool's list meanwhile */
     bool has_result;
     struct rq_buf history; /* what the failed attempts met with */
     rmq_status last_status;
@@ -121,6 +123,7 @@ struct rq_send_pool {
     struct rq_loop *
         loop; /* of the instance, set before the first send; its completions of one turn share one wake-up of the callback thread */
     struct rq_task post_work; /* work_posted is its guard, too */
+    struct rq_list paused;    /* owned by the I/O thread: sends that pause before their next attempt */
     rmq_events *events;
     int32_t window_max;
     int64_t window_bytes_max;
@@ -225,6 +228,9 @@ size_t rq_send_batch_fits(const struct rmq_producer *producer, const rmq_message
 
 /* Begins: with op->route known an attempt is made at once, else the route is looked up first. Completes through rq_send_deliver. */
 void rq_send_begin(struct rq_send_op *op);
+
+/* Loop. Behind rq_send_pool_cut: machines that pause come to their end. */
+void rq_send_release_paused(struct rq_send_pool *pool);
 
 /* Without an answer: one attempt, result returned. op->route is known. */
 rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err);

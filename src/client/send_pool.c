@@ -34,6 +34,7 @@ struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options)
     rq_cond_init(&pool->change);
     pool->refs = 1;
     rq_list_init(&pool->active);
+    rq_list_init(&pool->paused);
     rq_list_init(&pool->free);
     return pool;
 }
