@@ -363,10 +363,13 @@ help:
 
 .PHONY: install uninstall dist distcheck clean
 PC := $(B)/rmq.pc $(B)/rmq-broker.pc
+# A folder as pkg-config files name it, so that an installed tree can be moved: pkg-config --define-variable=prefix=ELSEWHERE.
+below_prefix = $(patsubst $(prefix)/%,$${prefix}/%,$(patsubst $(prefix),$${prefix},$(1)))
 $(B)/%.pc: pkgconfig/%.pc.in Makefile force
 	$(Q)mkdir -p $(@D)
-	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@exec_prefix@|$(exec_prefix)|' -e 's|@libdir@|$(libdir)|' \
-	    -e 's|@includedir@|$(includedir)|' -e 's|@VERSION@|$(VERSION)|' $< > $@
+	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@exec_prefix@|$(call below_prefix,$(exec_prefix))|' \
+	    -e 's|@libdir@|$(call below_prefix,$(libdir))|' -e 's|@includedir@|$(call below_prefix,$(includedir))|' \
+	    -e 's|@VERSION@|$(VERSION)|' $< > $@
 
 install: libs command $(PC)
 	$(Q)$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/rmq $(DESTDIR)$(docdir)
