@@ -60,11 +60,16 @@ RMQ_BEGIN_DECLS
 RMQ_API rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out,
                                      rmq_error **err);
 
-/* As above with options: lines "key=value" with the names of the Java namesrv.conf, '#' comments; NULL is none. listenPort and bindAddress in them have no
+/* As above with options: the text of a properties file with the names of the Java namesrv.conf; NULL is none. listenPort and bindAddress in them have no
  * effect here, names that are not known are passed over. Files (kvConfigPath, configStorePath) are read and written only when they are named. Errors: as
  * above, RMQ_ERR_CORRUPT for a file that cannot be read. Since 0.1.0. */
 RMQ_API rmq_status rmq_namesrv_start_properties(const char *address, int port, const char *properties,
                                                 rmq_namesrv **out, rmq_error **err);
+
+/* The table of these options: name, type, default, range, help of field index; false beyond. Strings are static. Any thread. Since 0.1.0. */
+RMQ_API bool rmq_namesrv_config_field(size_t index, const char **name, const char **type,
+                                      const char **default_value, const char **range,
+                                      const char **help);
 
 /* "127.0.0.1:9876". Borrowed until stop. Since 0.1.0. */
 RMQ_API const char *rmq_namesrv_addr(const rmq_namesrv *namesrv);
@@ -82,7 +87,8 @@ RMQ_API rmq_status rmq_broker_config_create(rmq_broker_config **out, rmq_error *
 RMQ_API rmq_status rmq_broker_config_set(rmq_broker_config *config, const char *key,
                                          const char *value, rmq_error **err);
 
-/* Reads a properties file (key=value lines, '#' comments) such as an operator's broker.conf. Unknown keys are warnings here.
+/* Reads a properties file as Java reads it (key=value lines, '#' comments, a backslash continues a line) such as an operator's broker.conf. Unknown keys are
+ * warnings here. What requests change later is written back to the file, its old text to .bak, unless it sets brokerConfigPath (empty: nowhere).
  * Errors: RMQ_ERR_IO, RMQ_ERR_INVALID with the line number. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path,
                                           rmq_error **err);

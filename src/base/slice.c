@@ -79,18 +79,6 @@ bool rq_slice_next(struct rq_slice *rest, char separator, struct rq_slice *piece
     return true;
 }
 
-bool rq_slice_pair(struct rq_slice text, struct rq_slice *name, struct rq_slice *value)
-{
-    const char *equals = text.n ? memchr(text.p, '=', text.n) : NULL;
-    if (!equals) {
-        return false;
-    }
-    size_t n = (size_t)(equals - text.p);
-    *name = rq_slice_trim(rq_slice(text.p, n));
-    *value = rq_slice_trim(rq_slice(equals + 1, text.n - n - 1));
-    return true;
-}
-
 bool rq_slice_is_listed(struct rq_slice word, const char *list)
 {
     struct rq_slice rest = rq_slice_str(list);

@@ -48,9 +48,6 @@ struct rq_slice rq_slice_trim(struct rq_slice s);
 /* Cuts the piece before the next separator off the front of rest, the last one without; false when nothing is left. */
 bool rq_slice_next(struct rq_slice *rest, char separator, struct rq_slice *piece);
 
-/* Both sides of the first '=', trimmed; false when there is none. */
-bool rq_slice_pair(struct rq_slice text, struct rq_slice *name, struct rq_slice *value);
-
 /* Whether a list separated by ';' (NULL = empty) has the word, as it stands. */
 bool rq_slice_is_listed(struct rq_slice word, const char *list);
 

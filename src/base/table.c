@@ -325,3 +325,18 @@ const char *rq_option_type_name(enum rq_option_type type)
     static const char *const names[] = {"string", "int32", "int64", "bool", "enum"};
     return names[type];
 }
+
+bool rq_table_tell(const struct rq_table *table, size_t index, const char **name, const char **type,
+                   const char **default_value, const char **range, const char **help)
+{
+    if (index >= table->count) {
+        return false;
+    }
+    const struct rq_option *option = &table->options[index];
+    *name = option->name;
+    *type = rq_option_type_name(option->type);
+    *default_value = option->def ? option->def : "";
+    *range = option->range ? option->range : "";
+    *help = option->help;
+    return true;
+}

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/propfile.h"
 #include "broker/broker.h"
 
 static const char *const changeable[] = {
@@ -153,6 +154,18 @@ static rmq_status apply(struct change *change, rmq_error **err)
     return RMQ_OK;
 }
 
+/* As in Java, a change that cannot be written is one all the same. */
+static void keep(const struct change *change)
+{
+    const char *path = change->broker->settings.broker.broker_config_path;
+    rmq_error *err = NULL;
+    if (path && *path && rq_propfile_change(path, rq_slice(change->text, change->text_n), &err)) {
+        RQ_LOG(ERROR, "changed settings could not be written", "file=%s detail=%s", path,
+               rmq_error_message(err));
+        rmq_error_destroy(err);
+    }
+}
+
 static void free_change(struct change *change)
 {
     rq_conn_release(change->conn);
@@ -184,6 +197,9 @@ static void run(struct rq_task *task)
         st = apply(change, &err);
     }
     let_go(change);
+    if (!st) {
+        keep(change);
+    }
     make_known(change->broker, permission);
     rq_answer_code(change->conn, &change->to, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
                    err ? rmq_error_message(err) : st ? rmq_status_text(st) : NULL);
@@ -220,7 +236,8 @@ static int32_t note(struct rmq_broker *broker, struct rq_broker_settings *copy, 
 {
     void *object = NULL;
     bool implemented = false;
-    if (rq_slice_is_listed(rq_slice_str(key), broker->settings.broker.config_black_list) || strcmp(key, "configBlackList") == 0) {
+    if (rq_slice_is_listed(rq_slice_str(key), broker->settings.broker.config_black_list) ||
+        strcmp(key, "configBlackList") == 0) {
         (void)rq_error_set(err, RMQ_ERR_INVALID, "Can not update config in black list.");
         return RQ_RESP_NO_PERMISSION;
     }
@@ -243,36 +260,22 @@ static int32_t note(struct rmq_broker *broker, struct rq_broker_settings *copy, 
     return RQ_RESP_SUCCESS;
 }
 
-static int32_t note_line(struct rmq_broker *broker, struct rq_broker_settings *copy,
-                         struct rq_slice line, struct rq_buf *text, rmq_error **err)
-{
-    struct rq_slice name, content;
-    if ((line.n && line.p[0] == '#') || !rq_slice_pair(line, &name, &content)) {
-        return RQ_RESP_SUCCESS;
-    }
-    char *key = rq_slice_dup(name);
-    char *value = rq_slice_dup(content);
-    int32_t code = RQ_RESP_SYSTEM_ERROR;
-    if (key && value) {
-        code = note(broker, copy, key, value, text, err);
-    }
-    rq_free(key);
-    rq_free(value);
-    return code;
-}
-
 static int32_t note_lines(const struct rq_request *request, struct rq_buf *text, rmq_error **err)
 {
     struct rq_broker_settings copy;
-    struct rq_slice rest = request->in->body;
+    struct rq_propfile lines;
     int32_t code = RQ_RESP_SUCCESS;
     if (rq_broker_settings_copy(&copy, &request->broker->settings)) {
         return RQ_RESP_SYSTEM_ERROR;
     }
-    struct rq_slice line;
-    while (code == RQ_RESP_SUCCESS && rq_slice_next(&rest, '\n', &line)) {
-        code = note_line(request->broker, &copy, line, text, err);
+    rq_propfile_init(&lines, request->in->body);
+    while (code == RQ_RESP_SUCCESS && rq_propfile_next(&lines)) {
+        code = note(request->broker, &copy, rq_buf_cstr(&lines.key), rq_buf_cstr(&lines.value), text, err);
     }
+    if (code == RQ_RESP_SUCCESS && rq_propfile_status(&lines)) {
+        code = RQ_RESP_SYSTEM_ERROR;
+    }
+    rq_propfile_free(&lines);
     rq_broker_settings_free(&copy);
     return code;
 }

@@ -131,8 +131,8 @@ rmq_status rq_system_topics(struct rmq_broker *broker, rmq_error **err)
     for (size_t i = 0; i < count; i++) {
         bool created;
         struct rq_slice name = rq_slice_str(list[i].name);
-        rmq_status st = rq_topic_check(name, err);
-        if (!st && rq_topics_add(&broker->topics, name, &list[i].info, &created)) {
+        rmq_status st = RMQ_OK;
+        if (rq_topics_add(&broker->topics, name, &list[i].info, &created)) {
             st = rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
         }
         if (st) {

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/propfile.h"
 #include "broker/broker.h"
 
 #define GROUP_THRESHOLD  3145728   /* bytes a second, Java's defaults */
@@ -48,18 +49,21 @@ static rmq_status put(struct rq_cold_data *cold, struct rq_slice group, int64_t 
     return st;
 }
 
-/* Lines "group=bytes"; what is none is passed over, as in Java. */
+/* Properties group=bytes; what is no number is passed over, as in Java. */
 void rq_process_put_cold_data(const struct rq_request *request)
 {
-    struct rq_slice rest = request->in->body;
+    struct rq_propfile lines;
     rmq_status st = RMQ_OK;
-    struct rq_slice line, group, value;
-    while (!st && rq_slice_next(&rest, '\n', &line)) {
+    rq_propfile_init(&lines, request->in->body);
+    while (!st && rq_propfile_next(&lines)) {
+        struct rq_slice group = rq_slice(lines.key.data, lines.key.len);
         int64_t bytes = 0;
-        if (rq_slice_pair(line, &group, &value) && group.n && rq_slice_to_i64(value, &bytes)) {
+        if (group.n && rq_slice_to_i64(rq_slice(lines.value.data, lines.value.len), &bytes)) {
             st = put(&request->broker->cold_data, group, bytes);
         }
     }
+    st = st ? st : rq_propfile_status(&lines);
+    rq_propfile_free(&lines);
     rq_request_answer(request, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
                       st ? rmq_status_text(st) : NULL);
 }

@@ -4,6 +4,7 @@
 #include "broker/config.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/propfile.h"
 #include "base/sys.h"
 
-#define CONFIG_FILE_MAX ((size_t)1 << 20)
 #define VALUE_MAX ((size_t)64 << 10)
 
 rmq_status rmq_broker_config_create(rmq_broker_config **out, rmq_error **err)
@@ -74,41 +75,56 @@ const char *rmq_broker_config_get(rmq_broker_config *config, const char *key)
     return rq_buf_cstr(&config->text);
 }
 
-/* One line of a properties file. Blank lines and comments are nothing; the separator is '=' or ':'. */
-static rmq_status load_line(rmq_broker_config *config, struct rq_slice line, const char *path,
-                            int number, rmq_error **err)
+/* One property of a file; one that nobody knows is no error there. */
+static rmq_status load_property(rmq_broker_config *config, struct rq_propfile *file, const char *path,
+                                rmq_error **err)
 {
-    line = rq_slice_trim(line);
-    if (line.n == 0 || line.p[0] == '#' || line.p[0] == '!') {
-        return RMQ_OK;
-    }
-    size_t at = 0;
-    while (at < line.n && line.p[at] != '=' && line.p[at] != ':') {
-        at++;
-    }
-    if (at == line.n) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "%s:%d: no \"=\" in the line", path, number);
-    }
-    char *key = rq_slice_dup(rq_slice_trim(rq_slice(line.p, at)));
-    char *value = rq_slice_dup(rq_slice_trim(rq_slice(line.p + at + 1, line.n - at - 1)));
-    rmq_status st = key && value ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+    const char *key = rq_buf_cstr(&file->key);
     bool implemented = false;
     rmq_error *detail = NULL;
-    if (!st) {
-        st = rq_broker_settings_set(&config->settings, key, value, &implemented, &detail);
+    if (!file->has_separator) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s:%d: no \"=\" in the line", path, file->line);
     }
-    if (!implemented && key && st != RMQ_ERR_NOMEM) {
+    rmq_status st = rq_broker_settings_set(&config->settings, key, rq_buf_cstr(&file->value),
+                                           &implemented, &detail);
+    if (!implemented && st != RMQ_ERR_NOMEM) {
         RQ_LOG(WARN, st ? "unknown broker property" : "broker property has no effect here",
-               "file=%s line=%d property=%s detail=%s", path, number, key,
+               "file=%s line=%d property=%s detail=%s", path, file->line, key,
                detail ? rmq_error_message(detail) : "-");
         st = RMQ_OK;
     } else if (st && detail) {
-        st = rq_error_set(err, st, "%s:%d: %s", path, number, rmq_error_message(detail));
+        st = rq_error_set(err, st, "%s:%d: %s", path, file->line, rmq_error_message(detail));
     }
     rmq_error_destroy(detail);
-    rq_free(key);
-    rq_free(value);
     return st;
+}
+
+static rmq_status load_text(rmq_broker_config *config, struct rq_slice text, const char *path,
+                            rmq_error **err)
+{
+    struct rq_propfile file;
+    rmq_status st = RMQ_OK;
+    const char *zero = text.n ? memchr(text.p, '\0', text.n) : NULL;
+    if (zero) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s: byte %zu is zero: this is no UTF-8 text", path,
+                            (size_t)(zero - text.p));
+    }
+    rq_propfile_init(&file, text);
+    while (!st && rq_propfile_next(&file)) {
+        st = load_property(config, &file, path, err);
+    }
+    if (!st && rq_propfile_status(&file)) {
+        st = rq_error_set(err, rq_propfile_status(&file), "out of memory");
+    }
+    rq_propfile_free(&file);
+    return st;
+}
+
+/* The file to which changes by request are written, unless it names another one itself. */
+static rmq_status note_file(rmq_broker_config *config, const char *path, rmq_error **err)
+{
+    char whole[PATH_MAX];
+    return rmq_broker_config_set(config, "brokerConfigPath", realpath(path, whole) ? whole : path, err);
 }
 
 rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path, rmq_error **err)
@@ -117,17 +133,13 @@ rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path, r
         return rq_error_set(err, RMQ_ERR_INVALID, "config and path must be given");
     }
     struct rq_buf text;
-    rq_buf_init(&text, CONFIG_FILE_MAX);
-    rmq_status st = rq_sys_read_file(path, CONFIG_FILE_MAX, &text, err);
+    rq_buf_init(&text, RQ_PROPFILE_MAX);
+    rmq_status st = rq_sys_read_file(path, RQ_PROPFILE_MAX, &text, err);
     if (st == RMQ_ERR_NOT_FOUND) {
         st = RMQ_ERR_IO;
     }
-    int number = 0;
-    struct rq_slice rest = rq_slice(text.data, text.len);
-    struct rq_slice line;
-    while (!st && rq_slice_next(&rest, '\n', &line)) {
-        st = load_line(config, line, path, ++number, err);
-    }
+    st = st ? st : note_file(config, path, err);
+    st = st ? st : load_text(config, rq_slice(text.data, text.len), path, err);
     rq_buf_free(&text);
     return st;
 }
@@ -177,19 +189,9 @@ rmq_status rmq_broker_config_standalone(rmq_broker_config *config, rmq_error **e
 bool rmq_broker_config_field(size_t index, const char **name, const char **type,
                              const char **default_value, const char **range, const char **help)
 {
-    const struct rq_table *table = &rq_broker_options_table;
-    if (index >= table->count) {
-        index -= table->count;
-        table = &rq_store_table;
-    }
-    if (index >= table->count) {
-        return false;
-    }
-    const struct rq_option *option = &table->options[index];
-    *name = option->name;
-    *type = rq_option_type_name(option->type);
-    *default_value = option->def ? option->def : "";
-    *range = option->range ? option->range : "";
-    *help = option->help;
-    return true;
+    size_t own = rq_broker_options_table.count;
+    return index < own ? rq_table_tell(&rq_broker_options_table, index, name, type, default_value,
+                                       range, help)
+                       : rq_table_tell(&rq_store_table, index - own, name, type, default_value,
+                                       range, help);
 }

@@ -29,7 +29,6 @@ static const struct rq_option rows[] = {
     KNOWN("bottomMostCompressionTypeForConsumeQueueStore"),
     KNOWN("broadcastOffsetExpireMaxSecond"),
     KNOWN("broadcastOffsetExpireSecond"),
-    KNOWN("brokerConfigPath"),
     KNOWN("brokerElectionPriority"),
     KNOWN("brokerFastFailureEnable"),
     KNOWN("brokerHeartbeatInterval"),

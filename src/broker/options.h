@@ -72,6 +72,7 @@ struct rq_broker_options {
     const char *metrics_address;
     bool notify_consumer_ids_changed_enable;
     int32_t flush_consumer_offset_interval;
+    const char *broker_config_path; /* NULL = changes by request are not kept */
     const char *config_black_list;
     int32_t default_query_max_num;
 };

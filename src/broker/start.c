@@ -57,7 +57,14 @@ static rmq_status check_settings(struct rmq_broker *broker, rmq_error **err)
         RQ_LOG(WARN, "brokerRole SYNC_MASTER acts as ASYNC_MASTER: there are no slaves", "broker=%s",
                options->broker_name);
     }
-    rmq_status st = strip_brackets(options, "brokerIP1", options->broker_ip1, err);
+    rmq_status st =
+        rq_server_name_check("brokerName", rq_slice_str(options->broker_name), err);
+    st = st ? st : rq_server_name_check("brokerClusterName",
+                                        rq_slice_str(options->broker_cluster_name), err);
+    if (!st && options->trace_topic_enable) {
+        st = rq_topic_check(rq_slice_str(options->msg_trace_topic_name), err);
+    }
+    st = st ? st : strip_brackets(options, "brokerIP1", options->broker_ip1, err);
     st = st ? st : strip_brackets(options, "brokerIP2", options->broker_ip2, err);
     return st ? st : strip_brackets(options, "bindAddress", options->bind_address, err);
 }

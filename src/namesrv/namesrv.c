@@ -57,7 +57,7 @@ static rmq_status prepare(struct rmq_namesrv *namesrv, const char *properties, r
     if (st) {
         return rq_error_set(err, st, "out of memory");
     }
-    if (properties && rq_namesrv_options_set(&namesrv->options, rq_slice_str(properties), NULL, err) !=
+    if (properties && rq_namesrv_options_set(&namesrv->options, rq_slice_str(properties), NULL, NULL, err) !=
                           RQ_PROPERTIES_SET) {
         return RMQ_ERR_INVALID;
     }
@@ -127,6 +127,12 @@ rmq_status rmq_namesrv_start_properties(const char *address, int port, const cha
     }
     rq_loop_put(loop);
     return st;
+}
+
+bool rmq_namesrv_config_field(size_t index, const char **name, const char **type,
+                              const char **default_value, const char **range, const char **help)
+{
+    return rq_table_tell(&rq_namesrv_options_table, index, name, type, default_value, range, help);
 }
 
 const char *rmq_namesrv_addr(const rmq_namesrv *namesrv)

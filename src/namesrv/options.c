@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/propfile.h"
 
 #define AT(field) offsetof(struct rq_namesrv_options, field)
 #define STRING(name, field, def, help) {name, RQ_OPT_STRING, AT(field), def, 0, 0, NULL, help}
@@ -49,40 +50,47 @@ const struct rq_table rq_namesrv_options_table = {
     .struct_size = sizeof(struct rq_namesrv_options),
 };
 
-static enum rq_properties_result set_line(struct rq_namesrv_options *options, struct rq_slice line,
-                                          const char *black_list, rmq_error **err)
+static enum rq_properties_result set_one(struct rq_namesrv_options *options, struct rq_propfile *line,
+                                         const char *black_list, struct rq_buf *pairs, rmq_error **err)
 {
-    struct rq_slice name, text;
-    if ((line.n && line.p[0] == '#') || !rq_slice_pair(line, &name, &text)) {
-        return RQ_PROPERTIES_SET;
-    }
-    if (rq_slice_is_listed(name, black_list)) {
+    const char *key = rq_buf_cstr(&line->key);
+    const char *value = rq_buf_cstr(&line->value);
+    if (rq_slice_is_listed(rq_slice_str(key), black_list)) {
         return RQ_PROPERTIES_FORBIDDEN;
     }
-    char *key = rq_slice_dup(name);
-    char *value = rq_slice_dup(text);
-    rmq_status st = key && value ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
-    if (!st && rq_table_find(&rq_namesrv_options_table, key)) {
-        st = rq_table_set(&rq_namesrv_options_table, options, key, value, err);
+    if (!line->has_separator || !rq_table_find(&rq_namesrv_options_table, key)) {
+        return RQ_PROPERTIES_SET;
     }
-    rq_free(key);
-    rq_free(value);
-    return st ? RQ_PROPERTIES_WRONG : RQ_PROPERTIES_SET;
+    if (rq_table_set(&rq_namesrv_options_table, options, key, value, err)) {
+        return RQ_PROPERTIES_WRONG;
+    }
+    if (pairs) {
+        rq_buf_add(pairs, key, strlen(key) + 1);
+        rq_buf_add(pairs, value, strlen(value) + 1);
+    }
+    return RQ_PROPERTIES_SET;
 }
 
 enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options, struct rq_slice text,
-                                                 const char *black_list, rmq_error **err)
+                                                 const char *black_list, struct rq_buf *pairs,
+                                                 rmq_error **err)
 {
     struct rq_namesrv_options copy;
+    struct rq_propfile lines;
     enum rq_properties_result result = RQ_PROPERTIES_SET;
     if (rq_table_copy(&rq_namesrv_options_table, &copy, options)) {
         (void)rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
         return RQ_PROPERTIES_WRONG;
     }
-    struct rq_slice line;
-    while (result == RQ_PROPERTIES_SET && rq_slice_next(&text, '\n', &line)) {
-        result = set_line(&copy, line, black_list, err);
+    rq_propfile_init(&lines, text);
+    while (result == RQ_PROPERTIES_SET && rq_propfile_next(&lines)) {
+        result = set_one(&copy, &lines, black_list, pairs, err);
     }
+    if (result == RQ_PROPERTIES_SET && rq_propfile_status(&lines)) {
+        (void)rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+        result = RQ_PROPERTIES_WRONG;
+    }
+    rq_propfile_free(&lines);
     if (result == RQ_PROPERTIES_SET) {
         rq_table_free(&rq_namesrv_options_table, options);
         *options = copy;

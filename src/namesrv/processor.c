@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/propfile.h"
 #include "base/sys.h"
 #include "namesrv/answer.h"
 #include "namesrv/namesrv.h"
@@ -377,33 +378,31 @@ static void get_config(const struct request *request)
     answer_body(request, &body);
 }
 
-static void store_config(const struct rmq_namesrv *namesrv)
+static void store_config(const struct rmq_namesrv *namesrv, struct rq_buf *pairs)
 {
     const char *path = namesrv->options.config_store_path;
-    struct rq_buf text;
     rmq_error *err = NULL;
-    if (!path || !*path) {
+    if (!path || !*path || pairs->len == 0) {
         return;
     }
-    rq_buf_init(&text, 0);
-    rq_namesrv_options_write(&namesrv->options, &text);
-    if (rq_buf_status(&text) || rq_sys_write_file(path, text.data, text.len, true, &err)) {
+    if (rq_buf_status(pairs) || rq_propfile_change(path, rq_slice(pairs->data, pairs->len), &err)) {
         RQ_LOG(WARN, "the name server's options could not be written", "file=%s detail=%s", path,
                err ? rmq_error_message(err) : "out of memory");
     }
     rmq_error_destroy(err);
-    rq_buf_free(&text);
 }
 
 static void update_config(const struct request *request)
 {
     struct rmq_namesrv *namesrv = request->namesrv;
     rmq_error *err = NULL;
+    struct rq_buf pairs;
+    rq_buf_init(&pairs, 0);
     switch (rq_namesrv_options_set(&namesrv->options, body_of(request),
-                                   namesrv->options.config_black_list, &err)) {
+                                   namesrv->options.config_black_list, &pairs, &err)) {
     case RQ_PROPERTIES_SET:
         namesrv->info.drop_missing = namesrv->options.delete_topic_with_broker_registration;
-        store_config(namesrv);
+        store_config(namesrv, &pairs);
         answer(request, RQ_RESP_SUCCESS, NULL);
         break;
     case RQ_PROPERTIES_FORBIDDEN:
@@ -414,6 +413,7 @@ static void update_config(const struct request *request)
         break;
     }
     rmq_error_destroy(err);
+    rq_buf_free(&pairs);
 }
 
 static const struct {

@@ -62,6 +62,24 @@ static rmq_status parse_delays(struct rq_store *store, const char *text, rmq_err
     return RMQ_OK;
 }
 
+/* Hours that never come are allowed, as in Java: files then go when the disk fills. */
+static rmq_status check_hours(const char *hours, rmq_error **err)
+{
+    struct rq_slice rest = rq_slice_str(hours);
+    struct rq_slice piece;
+    while (rq_slice_next(&rest, ';', &piece)) {
+        int32_t hour = 0;
+        if (!rq_slice_to_i32(piece, &hour)) {
+            return rq_error_set(err, RMQ_ERR_INVALID, "deleteWhen: \"%.*s\" is no hour from 00 to 23",
+                                (int)piece.n, piece.p);
+        }
+        if (hour < 0 || hour > 23) {
+            RQ_LOG(WARN, "deleteWhen names an hour that never comes", "hour=%d", hour);
+        }
+    }
+    return RMQ_OK;
+}
+
 static rmq_status set_root(struct rq_store *store, rmq_error **err)
 {
     const char *root = store->options.store_path_root_dir;
@@ -115,7 +133,8 @@ static rmq_status settle_options(struct rq_store *store, const struct rq_store_o
     store->options.mapped_file_size_consume_queue = size - size % RQ_CQ_ENTRY_BYTES;
     struct sysinfo info;
     store->machine_memory = sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : 0;
-    return parse_delays(store, store->options.message_delay_level, err);
+    st = check_hours(store->options.delete_when, err);
+    return st ? st : parse_delays(store, store->options.message_delay_level, err);
 }
 
 static rmq_status init_parts(struct rq_store *store, rmq_error **err)

@@ -4,6 +4,7 @@
  * `rmq broker` and `rmq namesrv`: servers that run until SIGTERM. The main thread starts them, says "ready …" and waits.
  * Counterparts: BrokerStartup, NamesrvStartup.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,8 @@ static int serve(struct broker *b, int signals)
 static const char broker_text[] =
     "Runs a broker, with a name server in the same process unless -n or namesrvAddr names another. Prints one line\n"
     "\"ready broker=… namesrv=… store=…\" when it serves; SIGTERM or Ctrl-C stops it cleanly.\n"
-    "Properties are those of the Java broker.conf; `rmq options broker` lists them.";
+    "Properties are those of the Java broker.conf; `rmq options broker` lists them. What requests change is written to the file.\n"
+    "brokerIP1, the address that clients are sent to, is the machine's own unless set; with --temporary it is 127.0.0.1.";
 static const char broker_examples[] =
     "    rmq broker                              name server on 9876, broker on 10911, store in ~/store\n"
     "    rmq broker --temporary                  free ports, a store that is removed at the end\n"
@@ -154,6 +156,22 @@ int tool_broker(int argc, char **argv)
     return rc;
 }
 
+/* The text of a name server's file. Options changed by request are written to it, unless it names another one. */
+static char *namesrv_properties(const char *path)
+{
+    static const char first[] = "configStorePath=";
+    char whole[PATH_MAX];
+    size_t size = 0;
+    char *file = tool_read_file(path, &size);
+    size_t room = sizeof first + sizeof whole + size + 1;
+    char *text = file != NULL ? malloc(room) : NULL;
+    if (text != NULL) {
+        (void)snprintf(text, room, "%s%s\n%s", first, realpath(path, whole) != NULL ? whole : path, file);
+    }
+    free(file);
+    return text;
+}
+
 int tool_namesrv(int argc, char **argv)
 {
     int64_t port = 9876;
@@ -168,7 +186,8 @@ int tool_namesrv(int argc, char **argv)
     };
     const struct tool_usage usage = {
         "namesrv [options]",
-        "Runs a name server. Prints one line \"ready namesrv=…\" when it serves; SIGTERM or Ctrl-C stops it.",
+        "Runs a name server. Prints one line \"ready namesrv=…\" when it serves; SIGTERM or Ctrl-C stops it.\n"
+        "Properties are those of the Java namesrv.conf; `rmq options namesrv` lists them. What requests change is written to the file.",
         "    rmq namesrv --port 9876 --address 0.0.0.0\n",
         "0 stopped by a signal, 1 could not start, 2 wrong command line.", options,
         sizeof options / sizeof options[0], NULL};
@@ -177,8 +196,7 @@ int tool_namesrv(int argc, char **argv)
     if (rc != TOOL_GO) {
         return rc;
     }
-    size_t size = 0;
-    char *properties = file != NULL ? tool_read_file(file, &size) : NULL;
+    char *properties = file != NULL ? namesrv_properties(file) : NULL;
     if (file != NULL && properties == NULL) {
         return TOOL_FAILED;
     }

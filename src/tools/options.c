@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq options producer|consumer|broker`: the option tables of the libraries, for people and for the reference page in docs/, which is made
+ * `rmq options producer|consumer|broker|namesrv|…`: the option tables of the libraries, for people and for the reference page in docs/, which is made
  * from the output as Markdown.
  */
 #include <stdio.h>
@@ -74,10 +74,13 @@ static void print_client(rmq_config_kind kind, enum form form)
     }
 }
 
-static void print_broker(enum form form)
+typedef bool server_field(size_t index, const char **name, const char **type, const char **def,
+                          const char **range, const char **help);
+
+static void print_server(server_field *field, enum form form)
 {
     struct row row = {0};
-    for (size_t i = 0; rmq_broker_config_field(i, &row.name, &row.type, &row.def, &row.range, &row.help); i++) {
+    for (size_t i = 0; field(i, &row.name, &row.type, &row.def, &row.range, &row.help); i++) {
         print_row(&row, form);
     }
 }
@@ -108,7 +111,11 @@ static bool print_kind(const char *what, enum form form)
         }
     }
     if (strcmp(what, "broker") == 0) {
-        print_broker(form);
+        print_server(rmq_broker_config_field, form);
+        return true;
+    }
+    if (strcmp(what, "namesrv") == 0) {
+        print_server(rmq_namesrv_config_field, form);
         return true;
     }
     if (strcmp(what, "metrics") == 0) {
@@ -126,8 +133,8 @@ int tool_options(int argc, char **argv)
     const struct tool_option options[] = {
         {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
-        "options producer|consumer|pull-consumer|lite-pull-consumer|pop-consumer|broker|metrics [-o json]",
-        "Lists the options of a producer, a kind of consumer or a broker: name, default, type, range, meaning; or what a broker\n"
+        "options producer|consumer|pull-consumer|lite-pull-consumer|pop-consumer|broker|namesrv|metrics [-o json]",
+        "Lists the options of a producer, a kind of consumer, a broker or a name server: name, default, type, range, meaning; or what a broker\n"
         "tells on /metrics: name, labels, type, meaning.",
         "    rmq options broker\n", NULL, options, 1, &what};
     int rc = tool_parse(&usage, argc, argv);
@@ -142,7 +149,7 @@ int tool_options(int argc, char **argv)
         form = json ? FORM_JSON : FORM_TEXT;
     }
     if (what == NULL || !print_kind(what, form)) {
-        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, pop-consumer, broker or metrics");
+        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, pop-consumer, broker, namesrv or metrics");
     }
     return TOOL_DONE;
 }

@@ -43,6 +43,10 @@
 /* 1 to 127 characters of A-Z a-z 0-9 % | _ -. Errors: RMQ_ERR_INVALID, naming the character or the length. */
 rmq_status rq_topic_check(struct rq_slice topic, rmq_error **err);
 
+/* Names of brokers and clusters, which topics are named after: as topics, and with dots between parts. what: for the message. */
+#define RQ_SERVER_NAME_MAX 96
+rmq_status rq_server_name_check(const char *what, struct rq_slice name, rmq_error **err);
+
 /* 1 to 255 of the same characters, and not DEFAULT_PRODUCER or DEFAULT_CONSUMER. */
 rmq_status rq_group_check(struct rq_slice group, rmq_error **err);
 

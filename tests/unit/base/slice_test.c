@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Slices: trimming, cutting into pieces and pairs. */
+/* Slices: trimming, cutting into pieces. */
 #include <check.h>
 
 #include "base/slice.h"
@@ -34,20 +34,6 @@ START_TEST(pieces_come_in_order_and_a_separator_at_the_end_brings_no_empty_one)
 }
 END_TEST
 
-START_TEST(a_pair_is_cut_at_the_first_equals_sign)
-{
-    struct rq_slice name;
-    struct rq_slice value;
-    ck_assert(rq_slice_pair(rq_slice_str(" key = a=b \r"), &name, &value));
-    ck_assert(rq_slice_eq_str(name, "key"));
-    ck_assert(rq_slice_eq_str(value, "a=b"));
-    ck_assert(rq_slice_pair(rq_slice_str("="), &name, &value));
-    ck_assert_uint_eq(name.n + value.n, 0);
-    ck_assert(!rq_slice_pair(rq_slice_str("key"), &name, &value));
-    ck_assert(!rq_slice_pair(rq_slice(NULL, 0), &name, &value));
-}
-END_TEST
-
 START_TEST(a_list_has_whole_words_only)
 {
     ck_assert(rq_slice_is_listed(rq_slice_str("b"), "a;b;cd"));
@@ -65,7 +51,6 @@ Suite *slice_suite(void)
     TCase *tc = tcase_create("slice");
     tcase_add_test(tc, trimming_takes_blanks_and_what_is_below_them_from_both_ends_only);
     tcase_add_test(tc, pieces_come_in_order_and_a_separator_at_the_end_brings_no_empty_one);
-    tcase_add_test(tc, a_pair_is_cut_at_the_first_equals_sign);
     tcase_add_test(tc, a_list_has_whole_words_only);
     suite_add_tcase(suite, tc);
     return suite;

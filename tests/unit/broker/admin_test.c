@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* What administrators ask, over sockets: reports, statistics, settings at run time, what a group may not read, where consumers are. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/sys.h"
 #include "base/time.h"
 #include "broker/broker.h"
 #include "unit/broker/raw.h"
@@ -161,6 +164,37 @@ START_TEST(settings_change_while_the_broker_runs)
         RQ_RESP_SUCCESS);
     ck_assert_int_eq(raw_pull_now(raw, "G", "T", 0, 0, "*")->header.code, RQ_RESP_SUCCESS);
     ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_CONFIG, ""), "enablePropertyFilter=true\n"));
+}
+END_TEST
+
+START_TEST(changed_settings_are_written_to_the_file_that_was_read)
+{
+    char path[] = "/tmp/rmq-unit-XXXXXX";
+    rmq_broker_config *config = NULL;
+    rmq_broker *own = NULL;
+    char other[64];
+    struct rq_buf text;
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "# ours\nslaveReadEnable = false\n", 31), 31);
+    close(fd);
+    ck_assert_int_eq(rmq_broker_config_create(&config, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_config_load(config, path, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_start(config, &own, NULL), RMQ_OK);
+    struct raw *to = raw_open(rmq_broker_addr(own));
+    ck_assert_int_eq(raw_call(to, RQ_REQ_UPDATE_BROKER_CONFIG, NULL, NULL,
+                              rq_slice_str("slaveReadEnable=true\ntransactionCheckMax=7"))->header.code,
+                     RQ_RESP_SUCCESS);
+    raw_close(to);
+    rmq_broker_stop(own);
+    rq_buf_init(&text, 0);
+    ck_assert_int_eq(rq_sys_read_file(path, 4096, &text, NULL), RMQ_OK);
+    ck_assert_str_eq(rq_buf_cstr(&text), "# ours\nslaveReadEnable=true\ntransactionCheckMax=7\n");
+    rq_buf_free(&text);
+    rmq_broker_config_destroy(config);
+    ck_assert_int_eq(unlink(path), 0);
+    snprintf(other, sizeof other, "%s.bak", path);
+    ck_assert_int_eq(unlink(other), 0);
 }
 END_TEST
 
@@ -329,6 +363,7 @@ Suite *admin_suite(void)
     tcase_add_test(tc, entries_of_a_queue_are_shown);
     tcase_add_test(tc, a_group_that_may_not_read_a_topic_is_refused_until_it_may);
     tcase_add_test(tc, settings_change_while_the_broker_runs);
+    tcase_add_test(tc, changed_settings_are_written_to_the_file_that_was_read);
     tcase_add_test(tc, consumers_are_sent_to_the_broker_that_their_group_names_only_when_slaves_may_be_read);
     tcase_add_test(tc, settings_that_cannot_change_are_refused);
     tcase_add_test(tc, thresholds_for_cold_data_are_kept);

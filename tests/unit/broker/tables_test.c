@@ -15,6 +15,7 @@
 #include "broker/offsets.h"
 #include "broker/queue_locks.h"
 #include "broker/topics.h"
+#include "unit/broker/raw.h"
 
 static char dir[64];
 static char path[128];
@@ -376,9 +377,48 @@ START_TEST(a_properties_file_is_read_and_an_error_names_its_line)
     write_text(path, "brokerName=x\nlistenPort=abc\n");
     ck_assert_int_eq(rmq_broker_config_load(config, path, &err), RMQ_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(rmq_error_message(err), ":2:"));
+    write_text(path, "\xEF\xBB\xBF" "brokerName=\\\n  split\n");
+    ck_assert_int_eq(rmq_broker_config_load(config, path, NULL), RMQ_OK);
+    ck_assert_str_eq(rmq_broker_config_get(config, "brokerName"), "split");
     ck_assert_int_eq(rmq_broker_config_load(config, "/nowhere/broker.conf", &err), RMQ_ERR_IO);
     rmq_error_destroy(err);
     rmq_broker_config_destroy(config);
+}
+END_TEST
+
+static void check_refused(const char *key, const char *value, const char *word)
+{
+    rmq_broker_config *config = NULL;
+    rmq_broker *broker = NULL;
+    rmq_error *err = NULL;
+    ck_assert_int_eq(rmq_broker_config_create(&config, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_config_set(config, key, value, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_start(config, &broker, &err), RMQ_ERR_INVALID);
+    ck_assert_msg(strstr(rmq_error_message(err), key) && strstr(rmq_error_message(err), word), "%s",
+                  rmq_error_message(err));
+    rmq_error_destroy(err);
+    rmq_broker_config_destroy(config);
+}
+
+START_TEST(a_broker_with_a_name_or_an_hour_that_is_none_says_which_and_does_not_start)
+{
+    check_refused("brokerName", "", "0 characters");
+    check_refused("brokerName", "a b", "0x20 at 1");
+    check_refused("brokerName", "a/b", "0x2f");
+    check_refused("brokerName", "a..b", "0 characters");
+    check_refused("brokerClusterName", "a@b", "0x40");
+    check_refused("deleteWhen", "4am", "4am");
+}
+END_TEST
+
+START_TEST(a_broker_may_be_named_like_its_host)
+{
+    const char *const pairs[] = {"brokerName", "node-1.example.org", "deleteWhen", "99", NULL};
+    rmq_broker *broker = start_broker(pairs);
+    struct raw *raw = raw_open(rmq_broker_addr(broker));
+    ck_assert_int_eq(raw_produce(raw, "T", 0, NULL, "one")->header.code, RQ_RESP_SUCCESS);
+    raw_close(raw);
+    rmq_broker_stop(broker);
 }
 END_TEST
 
@@ -416,6 +456,8 @@ Suite *tables_suite(void)
     tcase_add_test(tc, a_queue_lock_expires_a_minute_after_its_last_renewal);
     tcase_add_test(tc, settings_know_the_names_of_broker_conf_and_guess_at_others);
     tcase_add_test(tc, a_properties_file_is_read_and_an_error_names_its_line);
+    tcase_add_test(tc, a_broker_with_a_name_or_an_hour_that_is_none_says_which_and_does_not_start);
+    tcase_add_test(tc, a_broker_may_be_named_like_its_host);
     tcase_add_test(tc, every_setting_can_be_listed);
     suite_add_tcase(suite, tc);
     return suite;
