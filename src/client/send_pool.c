@@ -11,8 +11,10 @@
 #include "base/time.h"
 #include "client/send_priv.h"
 
-#define FREE_MAX   1024  /* operations kept for the next send */
-#define KEEP_BYTES 16384 /* buffers of a free operation that are kept */
+/* Operations kept for the next send. Those of a batch are free when its last callback has run, while others fill the window again: so it is more than
+ * the answers that come at once. */
+#define FREE_MAX   2048
+#define KEEP_BYTES 8192 /* buffers of a free operation that are kept */
 #define CALLBACK_EXCESS                                                                            \
     2 /* sends from callbacks may fill the window this many times: they cannot wait */
 
