@@ -108,7 +108,8 @@ static bool check_topic(struct sending *sending)
 {
     const struct rq_broker_options *options = &sending->broker->settings.broker;
     rmq_error *err = NULL;
-    if (options->start_accept_send_request_time_stamp > rq_broker_now_ms(sending->broker)) {
+    int64_t opens_ms = options->start_accept_send_request_time_stamp;
+    if (opens_ms > 0 && opens_ms > rq_broker_now_ms(sending->broker)) {
         return refuse(sending, RQ_RESP_SYSTEM_ERROR, "broker unable to service until a later time");
     }
     if (rq_topic_check(sending->header.topic, &err)) {
