@@ -64,6 +64,12 @@ final class Content {
         return body;
     }
 
+    /** What a receiver's report says of a message. */
+    static String line(Message message) throws Exception {
+        return message.getUserProperty("idx") + "\t" + sha1(message.getBody()) + "\t" + message.getTags() + "\t"
+            + message.getKeys() + "\t" + message.getUserProperty("p-uni");
+    }
+
     static String sha1(byte[] body) throws Exception {
         StringBuilder text = new StringBuilder(40);
         for (byte b : MessageDigest.getInstance("SHA-1").digest(body)) {

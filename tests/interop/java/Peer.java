@@ -79,6 +79,8 @@ final class Peer {
                 return Transactions.run(args);
             case "consume":
                 return Receiving.consume(args);
+            case "litePull":
+                return LitePull.run(args);
             case "startConsumer":
                 return Receiving.start(args);
             case "waitConsumer":

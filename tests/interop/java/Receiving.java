@@ -11,6 +11,7 @@ import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
@@ -20,12 +21,14 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsist
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
 /**
  * A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). With later=N it
  * asks for every N-th message again, a second later; with listener=orderly it takes the queues under the broker's locks; from
- * message timedFrom=N on it notes how long each was on its way; with pop=1 the broker says which queues it pulls or pops; with live=FILE
- * each message is a line there as it comes, which a kill does not undo.
+ * message timedFrom=N on it notes how long each was on its way; with pop=1 the broker says which queues it pulls or pops; with sql= the
+ * broker filters by that condition, with broadcast=1 each member gets all; with live=FILE each message is a line there as it comes, which
+ * a kill does not undo.
  */
 final class Receiving implements MessageListenerConcurrently {
     private static final Map<String, Receiving> RUNNING = new ConcurrentHashMap<>();
@@ -56,7 +59,14 @@ final class Receiving implements MessageListenerConcurrently {
             ? ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setConsumeThreadMin(args.number("threads", 4));
         consumer.setConsumeThreadMax(args.number("threads", 4));
-        consumer.subscribe(topic, args.get("expr", "*").replace("||", " || "));
+        if (args.get("sql", "").isEmpty()) {
+            consumer.subscribe(topic, args.get("expr", "*").replace("||", " || "));
+        } else {
+            consumer.subscribe(topic, MessageSelector.bySql(args.need("sql")));
+        }
+        if (args.number("broadcast", 0) > 0) {
+            consumer.setMessageModel(MessageModel.BROADCASTING);
+        }
         if (args.number("pop", 0) > 0) {
             // Only clients of 5.x have it.
             DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
@@ -145,8 +155,7 @@ final class Receiving implements MessageListenerConcurrently {
 
     private void note(MessageExt message) throws Exception {
         String index = message.getUserProperty("idx");
-        String line = index + "\t" + Content.sha1(message.getBody()) + "\t" + message.getTags() + "\t"
-            + message.getKeys() + "\t" + message.getUserProperty("p-uni");
+        String line = Content.line(message);
         synchronized (lines) {
             total++;
             if (live != null) {
