@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "store/contents.h"
 #include "store/store_priv.h"
 
 #define RETRY_MS         1000 /* a failed sync is tried again so often */
@@ -250,7 +251,7 @@ static rmq_status sync_queues(struct rq_store *store, int32_t least_pages, rmq_e
     return st;
 }
 
-rmq_status rq_store_flush_all(struct rq_store *store, rmq_error **err)
+static rmq_status flush_all(struct rq_store *store, bool list, rmq_error **err)
 {
     rq_mutex_lock(&store->flusher.sync);
     int64_t time = dispatched_time(store);
@@ -266,8 +267,16 @@ rmq_status rq_store_flush_all(struct rq_store *store, rmq_error **err)
         rq_checkpoint_raise(&store->checkpoint, &store->checkpoint.index_time, time);
         st = rq_checkpoint_flush(&store->checkpoint, err);
     }
+    if (st == RMQ_OK && list) {
+        st = rq_contents_write(store, err);
+    }
     rq_mutex_unlock(&store->flusher.sync);
     return st;
+}
+
+rmq_status rq_store_flush_all(struct rq_store *store, rmq_error **err)
+{
+    return flush_all(store, false, err);
 }
 
 rmq_status rq_store_flush(struct rq_store *store, rmq_error **err)
@@ -337,7 +346,7 @@ static void flush_queues(struct rq_store *store, int64_t now)
     rmq_status st;
     if (now >= flusher->queue_thorough_ms || log_file_changed(store)) {
         flusher->queue_thorough_ms = now + store->options.flush_consume_queue_thorough_interval_ms;
-        st = rq_store_flush_all(store, &err);
+        st = flush_all(store, true, &err);
     } else {
         rq_mutex_lock(&flusher->sync);
         st = sync_queues(store, store->options.flush_consume_queue_least_pages, &err);

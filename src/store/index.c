@@ -417,3 +417,11 @@ void rq_index_last(struct rq_index *index, int64_t *time, int64_t *offset)
     *time = header.end_time;
     *offset = header.end_offset;
 }
+
+size_t rq_index_files(struct rq_index *index)
+{
+    rq_mutex_lock(&index->lock);
+    size_t count = index->count;
+    rq_mutex_unlock(&index->lock);
+    return count;
+}

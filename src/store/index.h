@@ -52,6 +52,9 @@ size_t rq_index_query(struct rq_index *index, struct rq_slice topic, struct rq_s
                       int64_t begin_ms, int64_t end_ms, struct rq_index_hits *state,
                       int64_t *offsets, size_t max);
 
+/* How many files it has. */
+size_t rq_index_files(struct rq_index *index);
+
 /* Store time and offset of the last message that the index knows. */
 void rq_index_last(struct rq_index *index, int64_t *time, int64_t *offset);
 

@@ -66,7 +66,7 @@ static rmq_status remove_queues(const struct rmq_store *store, int64_t log_min, 
 static rmq_status remove_derived(const struct rmq_store *store, const rmq_store_check *check,
                                  rmq_error **err)
 {
-    static const char *const derived[] = {"checkpoint", "index", "closed"};
+    static const char *const derived[] = {"checkpoint", "index", "contents"};
     rmq_status st = write_abort(store->root, err);
     for (size_t i = 0; i < sizeof derived / sizeof derived[0] && st == RMQ_OK; i++) {
         st = remove_below(store->root, derived[i], err);

@@ -10,7 +10,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "store/closed.h"
+#include "store/contents.h"
+#include "store/heal.h"
 #include "store/log_scan.h"
 #include "store/mend.h"
 #include "store/store_priv.h"
@@ -56,9 +57,8 @@ static bool has_lost_page(const struct rq_record *record, size_t pos)
     return false;
 }
 
-/* A record as recovery accepts it: checked, and at its own place. */
-static enum rq_record_kind read_at(struct rq_store *store, struct rq_log_reader *reader,
-                                   int64_t offset, struct rq_record *record)
+enum rq_record_kind rq_recover_read(struct rq_store *store, struct rq_log_reader *reader,
+                                    int64_t offset, struct rq_record *record)
 {
     size_t left = 0;
     const char *p = rq_log_reader_at(reader, &store->log, offset, INT64_MAX, &left);
@@ -90,7 +90,7 @@ static int64_t normal_start(struct rq_store *store)
     struct rq_log_reader reader = {0};
     struct rq_record record;
     int64_t start = rq_commit_log_min(&store->log);
-    if (known.end > 0 && read_at(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
+    if (known.end > 0 && rq_recover_read(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
         known.begin + record.size == known.end) {
         start = known.end;
     } else {
@@ -123,35 +123,6 @@ static int64_t crash_start(struct rq_store *store)
     return rq_commit_log_min(&store->log);
 }
 
-/* A hole between what a queue holds and the message at hand: its records in between are looked up in the log. */
-static rmq_status heal(struct rq_store *store, struct rq_consume_queue *queue, int64_t upto,
-                       rmq_error **err)
-{
-    struct rq_log_reader reader = {0};
-    int64_t offset = queue->max_commit_log_offset;
-    int64_t min = rq_commit_log_min(&store->log);
-    offset = offset > min ? offset : min;
-    RQ_LOG(WARN, "consume queue is rebuilt from the commit log",
-           "topic=%.*s queue=%d from=%" PRId64 " to=%" PRId64, (int)queue->topic.n, queue->topic.p,
-           queue->queue_id, offset, upto);
-    rmq_status st = RMQ_OK;
-    while (st == RMQ_OK && offset < upto) {
-        struct rq_record record;
-        enum rq_record_kind kind = read_at(store, &reader, offset, &record);
-        if (kind == RQ_RECORD_BAD) {
-            break;
-        }
-        if (kind == RQ_RECORD_GOOD && record.queue_id == queue->queue_id &&
-            rq_slice_eq(record.topic, queue->topic)) {
-            st = rq_dispatch_record(store, &record, err);
-        }
-        offset = kind == RQ_RECORD_GOOD ? offset + record.size
-                                        : reader.file->start + (int64_t)reader.file->size;
-    }
-    rq_log_reader_done(&reader);
-    return st;
-}
-
 /* walked: where this recovery began to follow the log; what lies behind it needs no healing. */
 static rmq_status dispatch(struct rq_store *store, const struct rq_record *record, int64_t walked,
                            rmq_error **err)
@@ -163,7 +134,7 @@ static rmq_status dispatch(struct rq_store *store, const struct rq_record *recor
         if (rq_queue_table_get(&store->queues, record->topic, record->queue_id, &queue) == RMQ_OK &&
             queue->max_commit_log_offset < walked && rq_commit_log_min(&store->log) < walked &&
             record->queue_offset > rq_consume_queue_max(queue)) {
-            st = heal(store, queue, walked, err);
+            st = rq_heal_queue(store, queue, walked, err);
         }
     }
     return st == RMQ_OK ? rq_dispatch_record(store, record, err) : st;
@@ -275,7 +246,7 @@ static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error 
     rmq_status st = RMQ_OK;
     while (st == RMQ_OK) {
         struct rq_record record;
-        enum rq_record_kind kind = read_at(store, &reader, offset, &record);
+        enum rq_record_kind kind = rq_recover_read(store, &reader, offset, &record);
         if (kind == RQ_RECORD_BAD) {
             bool mended;
             st = mend(store, walk, offset, &mended, err);
@@ -329,61 +300,28 @@ static rmq_status settle_queues(struct rq_store *store, int64_t end, bool normal
     return st;
 }
 
-/* Queues that lost their files, as far as the walk has not healed them. */
-static rmq_status rebuild_queues(struct rq_store *store, int64_t end, rmq_error **err)
+/* After a crash, before the log is followed from start on. */
+static rmq_status prepare(struct rq_store *store, int64_t start, bool *index_lost, rmq_error **err)
 {
-    rmq_status st = RMQ_OK;
-    struct rq_consume_queue *queue;
-    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
-        if (queue->rebuild) {
-            queue->rebuild = false;
-            st = heal(store, queue, end, err);
-        }
-    }
-    return st;
-}
-
-/* The whole index from the whole log. */
-static rmq_status rebuild_index(struct rq_store *store, int64_t end, rmq_error **err)
-{
-    struct rq_log_reader reader = {0};
-    int64_t offset = rq_commit_log_min(&store->log);
-    RQ_LOG(WARN, "key index lost files and is built again", "path=%s", store->index.dir);
-    rmq_status st = rq_index_truncate(&store->index, 0, err);
-    while (st == RMQ_OK && offset < end) {
-        struct rq_record record;
-        struct rq_record_properties properties;
-        enum rq_record_kind kind = read_at(store, &reader, offset, &record);
-        if (kind == RQ_RECORD_BAD) {
-            break;
-        }
-        if (kind == RQ_RECORD_GOOD) {
-            rq_record_properties(record.properties, &properties);
-            st = rq_index_put(&store->index, &record, &properties, err);
-        }
-        offset = kind == RQ_RECORD_GOOD ? offset + record.size
-                                        : reader.file->start + (int64_t)reader.file->size;
-    }
-    rq_log_reader_done(&reader);
-    return st;
-}
-
-/* What was removed while the store was closed. */
-static rmq_status rebuild(struct rq_store *store, bool normal, int64_t end, rmq_error **err)
-{
-    bool index_lost = false;
-    rmq_status st = RMQ_OK;
-    if (normal) {
-        st = rq_closed_compare(store, end, &index_lost, err);
-    }
+    rmq_status st = rq_contents_compare(store, -1, index_lost, err);
     if (st == RMQ_OK) {
-        st = rebuild_queues(store, end, err);
+        st = rewind_to(store, start, err);
     }
-    if (st == RMQ_OK && index_lost) {
-        st = rebuild_index(store, end, err);
+    return st == RMQ_OK ? rq_heal_marked(store, start, err) : st;
+}
+
+/* What was removed by hand; after a crash queues were healed before. */
+static rmq_status rebuild(struct rq_store *store, const struct walk *walk, bool index_lost,
+                          rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    if (walk->normal) {
+        st = rq_contents_compare(store, walk->offset, &index_lost, err);
     }
-    rq_closed_remove(store);
-    return st;
+    if (st == RMQ_OK && walk->normal) {
+        st = rq_heal_marked(store, walk->offset, err);
+    }
+    return st == RMQ_OK && index_lost ? rq_heal_index(store, walk->offset, err) : st;
 }
 
 /* Store time of the last record, so that times do not go back. */
@@ -393,7 +331,7 @@ static void set_last_time(struct rq_store *store, const struct walk *walk)
     struct known known = last_known(store);
     struct rq_log_reader reader = {0};
     struct rq_record record;
-    if (known.end > 0 && read_at(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
+    if (known.end > 0 && rq_recover_read(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
         record.store_timestamp > time) {
         time = record.store_timestamp;
     }
@@ -419,14 +357,15 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
     struct walk walk = {.offset = normal ? normal_start(store) : crash_start(store), .normal = normal};
     int64_t start = walk.offset;
     rmq_status st = rq_mend_cut_files(store, start, err);
+    bool index_lost = false;
     if (st == RMQ_OK && !normal) {
-        st = rewind_to(store, start, err);
+        st = prepare(store, start, &index_lost, err);
     }
     if (st == RMQ_OK) {
         st = walk_log(store, &walk, err);
     }
     if (st == RMQ_OK) {
-        st = rebuild(store, normal, walk.offset, err);
+        st = rebuild(store, &walk, index_lost, err);
     }
     if (st == RMQ_OK) {
         st = settle_queues(store, walk.offset, normal, err);

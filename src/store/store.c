@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/sys.h"
 #include "base/time.h"
-#include "store/closed.h"
+#include "store/contents.h"
 #include "store/store_priv.h"
 #include "wire/properties.h"
 
@@ -185,9 +185,9 @@ static rmq_status load_parts(struct rq_store *store, bool *lengthened, rmq_error
 static rmq_status write_abort(struct rq_store *store, rmq_error **err)
 {
     char path[PATH_MAX];
-    char text[32];
+    char text[64];
     rq_store_path(store, FILE_ABORT, path);
-    int n = snprintf(text, sizeof text, "%ld", (long)getpid());
+    int n = snprintf(text, sizeof text, "%ld %s", (long)getpid(), store->run);
     int fd = rq_sys_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     bool ok = fd >= 0 && rq_sys_write(fd, text, (size_t)n) == n &&
               rq_disk_sync_file(&store->disk, path, fd) == 0 &&
@@ -239,8 +239,10 @@ static rmq_status open_files(struct rq_store *store, rmq_error **err)
     if (st == RMQ_OK) {
         st = load_parts(store, &lengthened, err);
     }
-    bool normal = was_closed(store) && !lengthened;
+    bool closed = was_closed(store);
+    bool normal = closed && !lengthened;
     if (st == RMQ_OK) {
+        rq_contents_begin(store, closed);
         st = write_abort(store, err);
     }
     return st == RMQ_OK ? rq_store_recover(store, normal, err) : st;
@@ -329,7 +331,7 @@ void rq_store_close(struct rq_store *store)
     char path[PATH_MAX];
     rq_store_path(store, FILE_ABORT, path);
     if (st == RMQ_OK && complete) {
-        st = rq_closed_write(store, &err);
+        st = rq_contents_write(store, &err);
     }
     if (st != RMQ_OK || !complete) {
         RQ_LOG(ERROR, "store closed with work left, it will be recovered at the next start",
@@ -572,6 +574,11 @@ void rq_store_delete_topic(struct rq_store *store, struct rq_slice topic)
     rmq_status st = rq_queue_table_remove(&store->queues, topic, &err);
     rq_mutex_unlock(&store->log.lock);
     rq_dispatch_let_go(store);
+    if (st == RMQ_OK) { /* or a crash would bring them back */
+        rq_mutex_lock(&store->flusher.sync);
+        st = rq_contents_write(store, &err);
+        rq_mutex_unlock(&store->flusher.sync);
+    }
     if (st != RMQ_OK) {
         RQ_LOG(WARN, "queues of a topic not removed", "topic=%.*s reason=%s", (int)topic.n, topic.p,
                err ? rmq_error_message(err) : rmq_status_text(st));

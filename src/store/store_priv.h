@@ -36,6 +36,8 @@ struct rq_store {
     int delay_levels;
     int64_t machine_memory; /* bytes */
     int lock_fd;
+    char run[32];        /* name of this run, in the files abort and contents */
+    bool contents_count; /* the file contents is of this run */
     struct rq_disk disk;
     struct rq_store_watch *watch; /* while it is opened by rq_store_open_watched, else NULL */
     bool has_parts; /* log, queues and index are initialised */
@@ -47,6 +49,7 @@ struct rq_store {
     struct rq_dispatcher dispatcher;
     struct rq_flusher flusher;
     struct rq_metrics metrics;
+    uint32_t contents_crc; /* guarded by flusher.sync: of what the file contents holds */
     /* atomic: relaxed bits and counters */
     atomic_uint health;
     atomic_ullong get_messages;
@@ -74,6 +77,10 @@ void rq_store_path(const struct rq_store *store, const char *name, char out[PATH
 
 /* recover.c: brings log, queues and index of the loaded store into agreement. normal: it was closed by rq_store_close. */
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err);
+
+/* recover.c: a record as recovery accepts it: checked, and at its own place. */
+enum rq_record_kind rq_recover_read(struct rq_store *store, struct rq_log_reader *reader,
+                                    int64_t offset, struct rq_record *record);
 
 /* clean.c: one round of retention that deletes at most so many files. */
 int rq_store_clean_some(struct rq_store *store, bool even_if_not_due, int32_t most);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Queues and index that were removed by hand are built again after a crash, too, and what was deleted on purpose is not. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/sys.h"
+#include "base/time.h"
+#include "fixture.h"
+#include "store/disk.h"
+
+Suite *contents_suite(void);
+
+#define SIZE    500
+#define WAIT_MS 20000
+
+static struct fixture fix;
+
+static void append_many(const char *topic, int queue_id, unsigned from, unsigned upto,
+                        const char *properties)
+{
+    for (unsigned i = from; i < upto; i++) {
+        struct rq_msg msg = fixture_msg(topic, queue_id, SIZE, i, properties);
+        ck_assert_int_eq(fixture_append(&fix, &msg).queue_offset, i);
+    }
+}
+
+/* Until the file that tells the next start what there is says so. */
+static void wait_for_line(const char *line)
+{
+    int64_t deadline = rq_mono_ms() + WAIT_MS;
+    bool found = false;
+    while (!found) {
+        struct rq_buf text;
+        rq_buf_init(&text, 1 << 20);
+        if (rq_sys_read_file(fixture_path(&fix, "contents"), 1 << 20, &text, NULL) == RMQ_OK) {
+            found = strstr(rq_buf_cstr(&text), line) != NULL;
+        }
+        rq_buf_free(&text);
+        ck_assert_msg(found || rq_mono_ms() < deadline, "%s", line);
+        usleep(found ? 0 : 2000);
+    }
+}
+
+/* Messages of T/1 and U/0 in the first file, of T/0 in many behind it, the last ones an hour later: recovery does not come by the first file. */
+static void fill(void)
+{
+    fixture_begin(&fix);
+    fix.options.flush_interval_consume_queue_ms = 5;
+    fix.options.flush_consume_queue_thorough_interval_ms = 5;
+    fixture_open(&fix);
+    append_many("T", 1, 0, 5, "KEYS\1early\2");
+    append_many("U", 0, 0, 5, NULL);
+    append_many("T", 0, 0, 400, NULL);
+    rq_disk_set_clock_offset(rq_store_disk(fix.store), 3600000);
+    append_many("T", 0, 400, 500, NULL);
+    wait_for_line("queue 1 0 5 T\n");
+    wait_for_line("queue 0 0 500 T\n");
+}
+
+static void crash(void)
+{
+    fixture_crash(&fix);
+    fix.options.flush_consume_queue_thorough_interval_ms = 3600000;
+}
+
+static void check_all(void)
+{
+    struct rq_store_ref refs[8];
+    fixture_check_queue(&fix, "T", 1, 5, 0);
+    fixture_check_queue(&fix, "T", 0, 500, 0);
+    ck_assert_int_eq(rq_store_min_offset(fix.store, rq_slice_str("T"), 1), 0);
+    size_t n = rq_store_query(fix.store, rq_slice_str("T"), rq_slice_str("early"), 0, INT64_MAX, 8,
+                              refs, NULL, NULL);
+    for (size_t i = 0; i < n; i++) {
+        rq_store_ref_release(&refs[i]);
+    }
+    ck_assert_uint_eq(n, 5);
+}
+
+START_TEST(what_was_removed_by_hand_after_a_crash_is_built_again)
+{
+    static const char *const lost[] = {"consumequeue/T/1", "consumequeue/T", "index",
+                                       "consumequeue"};
+    for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++) {
+        fill();
+        crash();
+        ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, lost[i])), 0);
+        fixture_open(&fix);
+        check_all();
+        crash(); /* at once: the list still counts */
+        ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, lost[i])), 0);
+        fixture_open(&fix);
+        check_all();
+        struct rq_msg msg = fixture_msg("T", 1, SIZE, 5, NULL);
+        ck_assert_int_eq(fixture_append(&fix, &msg).queue_offset, 5);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
+START_TEST(a_topic_that_was_deleted_does_not_come_back_after_a_crash)
+{
+    fill();
+    rq_store_delete_topic(fix.store, rq_slice_str("U"));
+    crash();
+    fixture_open(&fix);
+    ck_assert(!rq_store_has_queue(fix.store, rq_slice_str("U"), 0));
+    check_all();
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(a_store_that_another_broker_had_in_between_is_taken_as_it_is)
+{
+    fill();
+    crash();
+    ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, "consumequeue/U")), 0);
+    FILE *f = fopen(fixture_path(&fix, "abort"), "w");
+    ck_assert_ptr_nonnull(f);
+    fputs("4711", f); /* as Java writes it */
+    fclose(f);
+    fixture_open(&fix);
+    ck_assert(!rq_store_has_queue(fix.store, rq_slice_str("U"), 0));
+    check_all();
+    fixture_end(&fix);
+}
+END_TEST
+
+Suite *contents_suite(void)
+{
+    Suite *suite = suite_create("contents");
+    TCase *tc = tcase_create("contents");
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, what_was_removed_by_hand_after_a_crash_is_built_again);
+    tcase_add_test(tc, a_topic_that_was_deleted_does_not_come_back_after_a_crash);
+    tcase_add_test(tc, a_store_that_another_broker_had_in_between_is_taken_as_it_is);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
