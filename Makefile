@@ -410,7 +410,7 @@ clean:
 #: make fuzz T=frame TIME=60     one fuzz target with clang; FUZZ=all for all
 #: make crash N=500 [SEED=1]      kills and power cuts of the store in a loop
 #: make soak          outages of minutes, hundreds of starts and stops, a gigabyte of backlog
-#: make bench         speed, next to the peers that are found; T=store (client producer consumer broker) for one part
+#: make bench         speed, next to the peers that are found; T=store (flush client producer consumer broker) for one part
 #: make interop       against the real Apache RocketMQ; CASES="name ..." for some
 #: make interop-long  20,000 messages through faults of all kinds, a mixed group for five minutes
 #: make lint          layers, symbols, headers, docs, sizes, cppcheck, clang-tidy

@@ -7,6 +7,7 @@
 #   broker: ours and the real one, both under the same client (Go where it is there, else ours)
 #   producer, consumer: the parts of client alone
 #   store: without a network, see store.sh
+#   flush: synchronous flush over the network beside the real broker, see flush.sh
 # T=store (client, producer, consumer, broker) chooses one; without it all run. tests/interop/setup.sh brings the real broker and the peers. SCALE=10 takes a tenth of the messages. Results are also in
 # build/bench.jsonl, a line each.
 
@@ -22,7 +23,8 @@ what=${T:-all}
 case $what in
 all | client | producer | consumer | broker) ;;
 store) exec tests/bench/store.sh ;;
-*) echo "choose T=store, client, producer, consumer or broker, not $what" >&2; exit 2 ;;
+flush) exec tests/bench/flush.sh ;;
+*) echo "choose T=store, flush, client, producer, consumer or broker, not $what" >&2; exit 2 ;;
 esac
 port=${RMQ_BENCH_PORT:-19900}
 work=$(mktemp -d)

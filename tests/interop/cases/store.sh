@@ -87,3 +87,44 @@ case_store_of_real_on_ours() {
     read_store ours $topic 3000 30
     stop_server realstore2 20
 }
+
+# The CRC property of 5.x: each broker writes it, is killed, and the other one's recovery accepts a record only when its CRC is right.
+# shellcheck disable=SC2086
+case_store_with_property_crc() {
+    need_rmq
+    local topic=CrcStore port store=$RUN/crcstore crc="enabledAppendPropCRC=true forceVerifyPropCRC=true"
+    port=$(take_ports)
+    NS=127.0.0.1:$port
+    real_namesrv crcstore-ns 5.3.3 "$port"
+    real_broker crcstore1 5.3.3 $((port + 4)) "$NS" brokerName=storebroker "storePathRootDir=$store" \
+        "storePathCommitLog=$store/commitlog" $crc
+    must peer waitBroker "ns=$NS" broker=storebroker > /dev/null
+    must peer createTopic "ns=$NS" topic=$topic queues=4
+    java_produce $topic seed=$topic count=300 mode=sync
+    kill_server crcstore1
+    stop_server crcstore-ns
+    grep -qa '__CRC32#' "$store/commitlog/00000000000000000000" || fail "the real broker wrote no CRC property"
+    port=$(take_ports)
+    NS=127.0.0.1:$port
+    our_broker crcstore2 "$port" $((port + 4)) brokerName=storebroker "storePathRootDir=$store" \
+        maxHashSlotNum=100000 maxIndexNum=400000 $crc
+    must peer waitBroker "ns=$NS" broker=storebroker > /dev/null
+    java_consume "$RUN/$topic-ours" $topic 300 group=CrcOurs
+    same_report "written by the real broker, read on ours, Java" "$RUN/$topic-ours" seed=$topic count=300
+    java_produce $topic seed=$topic from=300 count=300 mode=sync
+    java_produce $topic seed=$topic from=600 count=300 mode=batch
+    kill_server crcstore2
+    "$RMQ" store verify "$store" > "$RUN/crcstore.verify" || [ $? = 3 ] || # not closed
+        fail "rmq store verify: $(tail -n 1 "$RUN/crcstore.verify")"
+    port=$(take_ports)
+    NS=127.0.0.1:$port
+    real_namesrv crcstore-ns2 5.3.3 "$port"
+    real_broker crcstore3 5.3.3 $((port + 4)) "$NS" brokerName=storebroker "storePathRootDir=$store" \
+        "storePathCommitLog=$store/commitlog" $crc
+    must peer waitBroker "ns=$NS" broker=storebroker > /dev/null
+    must peer awaitRoute "ns=$NS" topic=$topic
+    java_consume "$RUN/$topic-real" $topic 900 group=CrcReal
+    same_report "written by both, read on the real broker, Java" "$RUN/$topic-real" seed=$topic count=900
+    stop_server crcstore3
+    stop_server crcstore-ns2
+}

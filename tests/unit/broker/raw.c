@@ -25,6 +25,7 @@ rmq_broker *start_broker(const char *const *pairs)
     rmq_broker *broker = NULL;
     rmq_error *err = NULL;
     ck_assert_int_eq(rmq_broker_config_create(&config, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_config_set(config, "osPageCacheBusyTimeOutMills", "3600000", NULL), RMQ_OK);
     for (; pairs && pairs[0]; pairs += 2) {
         ck_assert_int_eq(rmq_broker_config_set(config, pairs[0], pairs[1], NULL), RMQ_OK);
     }

@@ -30,6 +30,7 @@ void fixture_begin(struct fixture *fix)
     fix->options.max_hash_slot_num = 100;
     fix->options.max_index_num = 200;
     fix->options.max_message_size = 60000;
+    fix->options.os_page_cache_busy_time_out_mills = 3600000; /* a machine may be slow */
     fix->options.clean_resource_interval_ms = 3600000; /* retention only when a test asks for it */
 }
 

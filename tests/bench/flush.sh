@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The librmq Authors
+#
+# `make bench T=flush`: synchronous flush over the network. Our broker and the real 5.3.3, both with flushDiskType=SYNC_FLUSH and their stores in DIR
+# (default /var/tmp, which should be on the disk in question), take turns under the same client: callers that each wait for their answer. Prints
+# messages a second, the median of ROUNDS (default 3) turns. tests/interop/setup.sh brings the real broker.
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.." || exit 1
+rmq=${B:-build/release}/rmq
+cache=${RMQ_INTEROP_CACHE:-build/interop}
+port=${RMQ_BENCH_PORT:-19900}
+rounds=${ROUNDS:-3}
+scale=${SCALE:-1}
+work=$(mktemp -d "${DIR:-/var/tmp}/rmq-flush-XXXXXX")
+pids=""
+
+finish() {
+    for pid in $pids; do
+        kill -TERM "$pid" 2> /dev/null
+    done
+    wait 2> /dev/null
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+namesrv_of() {  # FILE: waits until that server is ready
+    for _ in $(seq 1200); do
+        ! grep -q '^ready ' "$1" || break
+        sleep 0.05
+    done
+    sed -n 's/^ready .*namesrv=\([^ ]*\).*/\1/p' "$1"
+}
+
+[ -d "$cache/jars-5.3.3" ] || { echo "no real broker in $cache: tests/interop/setup.sh brings it" >&2; exit 1; }
+"$rmq" broker --namesrv-port 0 --set listenPort=0 --set brokerIP1=127.0.0.1 --set "storePathRootDir=$work/ours.d" \
+    --set flushDiskType=SYNC_FLUSH > "$work/ours" 2>&1 &
+pids="$pids $!"
+RMQ_INTEROP_CACHE=$cache tests/interop/real.sh 5.3.3 "$port" "$work/real.d" flushDiskType=SYNC_FLUSH > "$work/real" 2>&1 &
+pids="$pids $!"
+ours=$(namesrv_of "$work/ours")
+real=$(namesrv_of "$work/real")
+[ -n "$ours" ] && [ -n "$real" ] || { tail -n 3 "$work/ours" "$work/real" >&2; exit 1; }
+
+# rate NAMESRV THREADS COUNT: messages a second, all acknowledged
+rate() {
+    "$rmq" bench produce -n "$1" -t Flush --mode sync --threads "$2" --count "$3" --warmup $(($3 / 10)) --size 1024 -o json |
+        sed -n 's/.*"msgs_per_s":\([0-9]*\).*"errors":0.*/\1/p'
+}
+
+median() { sort -n | sed -n "$(((rounds + 1) / 2))p"; }
+
+for ns in "$ours" "$real"; do
+    "$rmq" topic create -n "$ns" -t Flush -q 8 > /dev/null || exit 1
+    rate "$ns" 16 $((20000 / scale)) > /dev/null   # code is compiled, files are there
+done
+printf '%-28s %10s %10s %8s\n' "synchronous flush, 1 KiB" "ours /s" "Java /s" "times"
+for threads in 16 64; do
+    : > "$work/rates.ours"
+    : > "$work/rates.real"
+    for _ in $(seq "$rounds"); do
+        rate "$ours" $threads $((60000 / scale)) >> "$work/rates.ours"
+        rate "$real" $threads $((20000 / scale)) >> "$work/rates.real"
+    done
+    a=$(median < "$work/rates.ours")
+    b=$(median < "$work/rates.real")
+    printf '%-28s %10s %10s %8s   at least %s\n' "$threads threads" "${a:--}" "${b:--}" \
+        "$(awk -v a="${a:-0}" -v b="${b:-0}" 'BEGIN { if (b > 0) printf "%.1f", a / b; else print "-" }')" $((threads == 16 ? 6 : 4))
+done
