@@ -3,7 +3,8 @@
 /*
  * A message of an ordered consumer that was tried too often goes to the retry topic as a new message
  * that has used up its retries, which makes the broker put it into the dead letters. The body goes as
- * it was stored, compressed or not. I/O thread. Counterpart:
+ * it was stored, compressed or not. Java gives it the delay of a retry, too, which brokers of 5.x
+ * drop and those of 4.x keep: the letter would lie there for minutes. I/O thread. Counterpart:
  * ConsumeMessageOrderlyService.sendMessageBack.
  */
 #include <string.h>
@@ -13,10 +14,9 @@
 #include "wire/message.h"
 #include "wire/properties.h"
 
-#define FIRST_RETRY_LEVEL 3
-#define DEFAULT_TOPIC     "TBW102"
-#define DEFAULT_QUEUES    4
-#define BODY_FLAGS        (RQ_SYS_COMPRESSED | RQ_SYS_COMPRESSION_MASK)
+#define DEFAULT_TOPIC  "TBW102"
+#define DEFAULT_QUEUES 4
+#define BODY_FLAGS     (RQ_SYS_COMPRESSED | RQ_SYS_COMPRESSION_MASK)
 
 static bool is_replaced(const char *name)
 {
@@ -32,7 +32,7 @@ static bool is_replaced(const char *name)
 }
 
 static void write_properties(const struct rmq_message_view *view, const char *name_space,
-                             int32_t times, struct rq_buf *out)
+                             struct rq_buf *out)
 {
     char room[RQ_NAMESPACED_MAX];
     const char *topic = rq_namespace_wrap(name_space, view->topic, room);
@@ -49,7 +49,6 @@ static void write_properties(const struct rmq_message_view *view, const char *na
     rq_props_add_str(out, 0, RQ_PROP_ORIGIN_MESSAGE_ID,
                      rq_slice_str(origin && *origin ? origin : rmq_message_view_id(view)));
     rq_props_add_str(out, 0, RQ_PROP_RETRY_TOPIC, rq_slice_str(topic));
-    rq_props_add_i64(out, 0, RQ_PROP_DELAY, FIRST_RETRY_LEVEL + (int64_t)times);
 }
 
 void rq_dead_letter_send(struct rq_ask *ask, struct rmq_consumer *consumer, struct rq_peer *peer,
@@ -59,7 +58,7 @@ void rq_dead_letter_send(struct rq_ask *ask, struct rmq_consumer *consumer, stru
     int32_t times = atomic_load_explicit(&view->reconsume_times, memory_order_relaxed);
     struct rq_buf properties;
     rq_buf_init(&properties, 0);
-    write_properties(view, consumer->options.namespace_name, times, &properties);
+    write_properties(view, consumer->options.namespace_name, &properties);
     struct rq_hdr_send fields = {.producer_group = rq_slice_str(consumer->options.consumer_group),
                                  .topic = rq_slice_str(consumer->retry_topic),
                                  .default_topic = rq_slice_str(DEFAULT_TOPIC),
