@@ -257,9 +257,9 @@ static void offsets_are_remembered_stored_and_found_again(void)
     broker_of(consumer, &cluster, broker, sizeof broker);
     tl_send(&cluster, producer, "m", 0, 20);
     wait_readable(consumer, &cluster, broker, 0, 20);
-    TL_EQUAL(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset,
-                                            NULL),
-             RMQ_ERR_NOT_FOUND);
+    rmq_status st = rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset, NULL);
+    /* A broker of 4.x has no way to say "none" of a queue whose first message is still there: it says 0. */
+    TL_CHECK(st == RMQ_ERR_NOT_FOUND || (cluster.broker == NULL && st == RMQ_OK && offset == 0));
     TL_OK(rmq_pull_consumer_update_offset(consumer, cluster.topic, broker, 0, 7, &err));
     TL_OK(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset, &err));
     TL_EQUAL(offset, 7);

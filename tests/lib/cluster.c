@@ -103,6 +103,14 @@ void tl_cluster_needs_own(const struct tl_cluster *cluster)
     }
 }
 
+void tl_cluster_once(const struct tl_cluster *cluster, int deliveries, int messages)
+{
+    bool elsewhere = cluster->broker == NULL && cluster->pid == 0;
+    if (deliveries < messages || (deliveries > messages && !elsewhere)) {
+        tl_fail(__FILE__, __LINE__, "%d deliveries of %d messages", deliveries, messages);
+    }
+}
+
 void tl_cluster_stop(struct tl_cluster *cluster)
 {
     rmq_broker_stop(cluster->broker);

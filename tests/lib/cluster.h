@@ -57,6 +57,10 @@ void tl_seen_add(struct tl_seen *seen, const rmq_message_view *view);
 rmq_consume_result tl_seen_listener(const rmq_message_view *const *messages, size_t count,
                                     rmq_consume_context *context, void *user); /* user: struct tl_seen */
 
+/* Fails unless each of so many messages came once. A Java broker may lose a first offset of a new group when those of two queues come to it at the same
+ * time, and so give a queue out again: there a message may come more often. */
+void tl_cluster_once(const struct tl_cluster *cluster, int deliveries, int messages);
+
 /* Waits until so many different messages were seen. */
 void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms);
 

@@ -153,3 +153,26 @@ case_kinds_on_real_497() { COUNT=2000 RATE=100 kinds_on_real 4.9.7 "push ordered
 case_long_kinds_on_ours() { COUNT=20000 RATE=200 kinds_on_ours; }
 case_long_kinds_on_real_533() { COUNT=20000 RATE=200 kinds_on_real 5.3.3 "push ordered broadcast pull lite pop"; }
 case_long_kinds_on_real_497() { COUNT=20000 RATE=200 kinds_on_real 4.9.7 "push ordered broadcast pull lite"; }
+
+# The end-to-end tests of consumers on a real broker, whose delay levels are those that consumer_level_test knows.
+consumer_tests_on_real() {  # VERSION TEST...
+    local version=$1 name=tests-real-$1 port test
+    shift
+    need_rmq
+    port=$(take_ports)
+    real_namesrv "$name-namesrv" "$version" "$port"
+    real_broker "$name" "$version" $((port + 4)) "127.0.0.1:$port" \
+        "messageDelayLevel=1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s"
+    must peer waitBroker "ns=127.0.0.1:$port" "broker=$name" > /dev/null
+    for test in "$@"; do run_e2e "127.0.0.1:$port" "$test"; done
+    stop_server "$name"
+    stop_server "$name-namesrv"
+}
+
+case_consumer_tests_on_real_533() {
+    consumer_tests_on_real 5.3.3 consumer_ordered_test consumer_broadcast_test consumer_filter_test consumer_level_test
+}
+case_consumer_tests_on_real_497() {
+    consumer_tests_on_real 4.9.7 consumer_ordered_test consumer_broadcast_test consumer_filter_test consumer_level_test \
+        pull_consumer_test lite_pull_test lite_pull_group_test
+}

@@ -7,6 +7,13 @@
 # The end-to-end tests of the tree whose command is tested.
 E2E=$ROOT/build/release/test/e2e
 
+run_e2e() {  # NAMESRV TEST CASE...
+    local ns=$1 test=$2 out=$RUN/$BASHPID-$2.out
+    shift 2
+    RMQ_NAMESRV=$ns timeout 360 "$E2E/$test" "$@" > "$out" 2>&1 || fail "$test: $(grep -m 1 '^FAIL' "$out" || tail -n 1 "$out")"
+    note "$(grep -c '^ok' "$out") cases of $test, $(grep -c '^skip' "$out") skipped"
+}
+
 # e2e_on_real NAME TEST CASE...: the test with a real broker of its own, 5.3.3 unless VERSION says otherwise, which is given
 # the options in OPTIONS.
 e2e_on_real() {
@@ -19,9 +26,7 @@ e2e_on_real() {
     # shellcheck disable=SC2086
     real_broker "$name" "${VERSION:-5.3.3}" $((port + 4)) "127.0.0.1:$port" $OPTIONS
     must peer waitBroker "ns=127.0.0.1:$port" "broker=$name"
-    RMQ_NAMESRV=127.0.0.1:$port timeout 360 "$E2E/$test" "$@" > "$RUN/$name.out" 2>&1 ||
-        fail "$test: $(grep -m 1 '^FAIL' "$RUN/$name.out" || tail -n 1 "$RUN/$name.out")"
-    note "$(grep -c '^ok' "$RUN/$name.out") cases of $test, $(grep -c '^skip' "$RUN/$name.out") skipped"
+    run_e2e "127.0.0.1:$port" "$test" "$@"
     stop_server "$name"
     stop_server "$name-namesrv"
 }
