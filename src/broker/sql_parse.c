@@ -9,58 +9,33 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "broker/sql_priv.h"
+#include "broker/sql_parser.h"
 
-#define NODES_MAX (1 << 20)
+static int32_t or_expression(struct rq_sql_parser *parser);
 
-struct parser {
-    struct rq_sql *sql;
-    struct rq_slice text;
-    struct rq_sql_token token; /* the one ahead */
-    int32_t depth;             /* of calls */
-    rmq_status st;
-    rmq_error **err;
-};
+/* ---- tokens ---- */
 
-static int32_t or_expression(struct parser *parser);
-
-/* ---- errors, tokens, nodes ---- */
-
-static int32_t fail_at(struct parser *parser, size_t at, const char *what)
-{
-    if (!parser->st) {
-        parser->st = rq_error_set(parser->err, RMQ_ERR_INVALID,
-                                  "Invalid MessageSelector. At character %zu: %s", at + 1, what);
-    }
-    return RQ_SQL_NONE;
-}
-
-static int32_t fail(struct parser *parser, const char *what)
-{
-    return fail_at(parser, parser->token.at, what);
-}
-
-static void look(struct parser *parser, size_t at)
+static void look(struct rq_sql_parser *parser, size_t at)
 {
     parser->token = rq_sql_next_token(parser->text, at);
     if (parser->token.type == RQ_SQL_BAD) {
-        (void)fail(parser, "a character that begins nothing");
+        (void)rq_sql_fail(parser, "a character that begins nothing");
     }
 }
 
-static struct rq_sql_token take(struct parser *parser)
+static struct rq_sql_token take(struct rq_sql_parser *parser)
 {
     struct rq_sql_token token = parser->token;
     look(parser, token.at + token.n);
     return token;
 }
 
-static bool is(const struct parser *parser, enum rq_sql_token_type type)
+static bool is(const struct rq_sql_parser *parser, enum rq_sql_token_type type)
 {
     return !parser->st && parser->token.type == type;
 }
 
-static bool take_if(struct parser *parser, enum rq_sql_token_type type)
+static bool take_if(struct rq_sql_parser *parser, enum rq_sql_token_type type)
 {
     if (!is(parser, type)) {
         return false;
@@ -69,132 +44,19 @@ static bool take_if(struct parser *parser, enum rq_sql_token_type type)
     return true;
 }
 
-static bool expect(struct parser *parser, enum rq_sql_token_type type, const char *what)
+static bool expect(struct rq_sql_parser *parser, enum rq_sql_token_type type, const char *what)
 {
     if (take_if(parser, type)) {
         return true;
     }
-    (void)fail(parser, what);
+    (void)rq_sql_fail(parser, what);
     return false;
-}
-
-static int32_t depth_of(const struct parser *parser, int32_t index)
-{
-    return index == RQ_SQL_NONE ? 0 : parser->sql->nodes[index].depth;
-}
-
-/* One deeper than the deepest of its parts. */
-static int32_t add(struct parser *parser, struct rq_sql_node node)
-{
-    struct rq_sql *sql = parser->sql;
-    int32_t depths[] = {depth_of(parser, node.left), depth_of(parser, node.right),
-                        depth_of(parser, node.high)};
-    for (size_t i = 0; i < sizeof depths / sizeof depths[0]; i++) {
-        node.depth = depths[i] >= node.depth ? depths[i] + 1 : node.depth;
-    }
-    if (node.depth > RQ_SQL_MAX_DEPTH) {
-        return fail(parser, "nested too deeply");
-    }
-    if (sql->count == sql->cap) {
-        int32_t cap = sql->cap ? sql->cap * 2 : 16;
-        struct rq_sql_node *nodes =
-            cap <= NODES_MAX ? rq_realloc(sql->nodes, (size_t)cap * sizeof *nodes) : NULL;
-        if (!nodes) {
-            parser->st = rq_error_set(parser->err, RMQ_ERR_NOMEM, "no memory for a filter");
-            return RQ_SQL_NONE;
-        }
-        sql->nodes = nodes;
-        sql->cap = cap;
-    }
-    sql->nodes[sql->count] = node;
-    return sql->count++;
-}
-
-static struct rq_sql_node node_of(enum rq_sql_op op, int32_t left, int32_t right)
-{
-    return (struct rq_sql_node){.op = op,
-                                .left = left,
-                                .right = right,
-                                .high = RQ_SQL_NONE,
-                                .next = RQ_SQL_NONE};
-}
-
-static int32_t add_constant(struct parser *parser, struct rq_sql_value value)
-{
-    struct rq_sql_node node = node_of(RQ_SQL_CONST, RQ_SQL_NONE, RQ_SQL_NONE);
-    node.value = value;
-    return add(parser, node);
-}
-
-/* ---- what may stand where ---- */
-
-static const struct rq_sql_node *node_at(const struct parser *parser, int32_t index)
-{
-    return &parser->sql->nodes[index];
-}
-
-/* TRUE, FALSE and NULL are constants and booleans at once. */
-static bool is_boolean(const struct parser *parser, int32_t index)
-{
-    const struct rq_sql_node *node = node_at(parser, index);
-    if (node->op == RQ_SQL_CONST) {
-        return node->value.type == RQ_SQL_T_BOOL || node->value.type == RQ_SQL_T_NULL;
-    }
-    return node->op != RQ_SQL_PROPERTY && node->op != RQ_SQL_NEGATE;
-}
-
-static bool is_number(const struct rq_sql_node *node)
-{
-    return node->value.type == RQ_SQL_T_INT || node->value.type == RQ_SQL_T_LONG ||
-           node->value.type == RQ_SQL_T_DOUBLE;
-}
-
-static int32_t as_boolean(struct parser *parser, int32_t index)
-{
-    if (parser->st || is_boolean(parser, index)) {
-        return index;
-    }
-    if (node_at(parser, index)->op == RQ_SQL_PROPERTY) {
-        return add(parser, node_of(RQ_SQL_CAST, index, RQ_SQL_NONE));
-    }
-    return fail(parser, "what stands before does not give a boolean value");
-}
-
-/* Numbers, properties and their negations have an order. */
-static bool check_ordered(struct parser *parser, int32_t index)
-{
-    if (parser->st) {
-        return false;
-    }
-    const struct rq_sql_node *node = node_at(parser, index);
-    if (node->op == RQ_SQL_CONST ? !is_number(node) : is_boolean(parser, index)) {
-        (void)fail(parser, "a value that cannot be compared");
-        return false;
-    }
-    return true;
-}
-
-static bool check_equal(struct parser *parser, int32_t left, int32_t right)
-{
-    if (parser->st) {
-        return false;
-    }
-    const struct rq_sql_node *a = node_at(parser, left);
-    const struct rq_sql_node *b = node_at(parser, right);
-    bool constants = a->op == RQ_SQL_CONST && b->op == RQ_SQL_CONST;
-    if ((a->op == RQ_SQL_CONST && a->value.type == RQ_SQL_T_NULL) ||
-        (b->op == RQ_SQL_CONST && b->value.type == RQ_SQL_T_NULL) ||
-        (constants && is_boolean(parser, left) && !is_boolean(parser, right))) {
-        (void)fail(parser, "a value that cannot be compared");
-        return false;
-    }
-    return true;
 }
 
 /* ---- literals ---- */
 
 /* The text between the quotes, with '' for each quote inside; made single in place. */
-static struct rq_slice string_of(struct parser *parser, struct rq_sql_token token)
+static struct rq_slice string_of(struct rq_sql_parser *parser, struct rq_sql_token token)
 {
     char *p = parser->sql->text + token.at + 1;
     size_t n = 0;
@@ -205,17 +67,17 @@ static struct rq_slice string_of(struct parser *parser, struct rq_sql_token toke
     return rq_slice(p, n);
 }
 
-static bool take_string(struct parser *parser, struct rq_slice *out)
+static bool take_string(struct rq_sql_parser *parser, struct rq_slice *out)
 {
     if (!is(parser, RQ_SQL_STRING)) {
-        (void)fail(parser, "a string in single quotes is expected");
+        (void)rq_sql_fail(parser, "a string in single quotes is expected");
         return false;
     }
     *out = string_of(parser, take(parser));
     return true;
 }
 
-static int32_t decimal_literal(struct parser *parser)
+static int32_t decimal_literal(struct rq_sql_parser *parser)
 {
     struct rq_sql_token token = take(parser);
     struct rq_slice text = rq_slice(parser->text.p + token.at, token.n);
@@ -225,13 +87,13 @@ static int32_t decimal_literal(struct parser *parser)
     }
     if (!rq_sql_to_integer(text, RQ_SQL_T_INT, &value) &&
         !rq_sql_to_integer(text, RQ_SQL_T_LONG, &value)) {
-        return fail_at(parser, token.at, "a number beyond 64 bits");
+        return rq_sql_fail_at(parser, token.at, "a number beyond 64 bits");
     }
-    return add_constant(parser, value);
+    return rq_sql_add_constant(parser, value);
 }
 
 /* Java refuses what is smaller than its smallest positive number, so 0.0 as well. */
-static int32_t floating_literal(struct parser *parser)
+static int32_t floating_literal(struct rq_sql_parser *parser)
 {
     struct rq_sql_token token = take(parser);
     struct rq_sql_value value;
@@ -240,45 +102,45 @@ static int32_t floating_literal(struct parser *parser)
         return RQ_SQL_NONE;
     }
     if (value.u.d > DBL_MAX || value.u.d <= 0) {
-        return fail_at(parser, token.at, "a number that is too large or not above 0.0");
+        return rq_sql_fail_at(parser, token.at, "a number that is too large or not above 0.0");
     }
-    return add_constant(parser, value);
+    return rq_sql_add_constant(parser, value);
 }
 
-static int32_t word_literal(struct parser *parser)
+static int32_t word_literal(struct rq_sql_parser *parser)
 {
     struct rq_sql_token token = take(parser);
     struct rq_sql_value value = {.type = RQ_SQL_T_BOOL, .u.b = token.type == RQ_SQL_K_TRUE};
     if (token.type == RQ_SQL_K_NULL) {
         value.type = RQ_SQL_T_NULL;
     }
-    return add_constant(parser, value);
+    return rq_sql_add_constant(parser, value);
 }
 
-static int32_t property(struct parser *parser)
+static int32_t property(struct rq_sql_parser *parser)
 {
     struct rq_sql_token token = take(parser);
-    struct rq_sql_node node = node_of(RQ_SQL_PROPERTY, RQ_SQL_NONE, RQ_SQL_NONE);
+    struct rq_sql_node node = rq_sql_node_of(RQ_SQL_PROPERTY, RQ_SQL_NONE, RQ_SQL_NONE);
     node.value = (struct rq_sql_value){.type = RQ_SQL_T_STRING,
                                        .u.s = rq_slice(parser->text.p + token.at, token.n)};
-    return add(parser, node);
+    return rq_sql_add(parser, node);
 }
 
 /* ---- rules ---- */
 
-static int32_t parenthesis(struct parser *parser)
+static int32_t parenthesis(struct rq_sql_parser *parser)
 {
     (void)take(parser);
     int32_t left = or_expression(parser);
     return expect(parser, RQ_SQL_P_CLOSE, "a closing parenthesis is expected") ? left : RQ_SQL_NONE;
 }
 
-static int32_t primary(struct parser *parser)
+static int32_t primary(struct rq_sql_parser *parser)
 {
     struct rq_sql_value value = {.type = RQ_SQL_T_STRING};
     switch (parser->token.type) {
     case RQ_SQL_STRING:
-        return take_string(parser, &value.u.s) ? add_constant(parser, value) : RQ_SQL_NONE;
+        return take_string(parser, &value.u.s) ? rq_sql_add_constant(parser, value) : RQ_SQL_NONE;
     case RQ_SQL_DECIMAL:
         return decimal_literal(parser);
     case RQ_SQL_FLOATING:
@@ -292,35 +154,37 @@ static int32_t primary(struct parser *parser)
     case RQ_SQL_P_OPEN:
         return parenthesis(parser);
     default:
-        return fail(parser, "a value, a property or a parenthesis is expected");
+        return rq_sql_fail(parser, "a value, a property or a parenthesis is expected");
     }
 }
 
-static int32_t unary(struct parser *parser);
+static int32_t unary(struct rq_sql_parser *parser);
 
-static int32_t unary_within(struct parser *parser)
+static int32_t unary_within(struct rq_sql_parser *parser)
 {
     if (take_if(parser, RQ_SQL_P_PLUS)) {
         return unary(parser);
     }
     if (take_if(parser, RQ_SQL_P_MINUS)) {
         int32_t value = unary(parser);
-        return parser->st ? RQ_SQL_NONE : add(parser, node_of(RQ_SQL_NEGATE, value, RQ_SQL_NONE));
+        return parser->st ? RQ_SQL_NONE
+                          : rq_sql_add(parser, rq_sql_node_of(RQ_SQL_NEGATE, value, RQ_SQL_NONE));
     }
     if (take_if(parser, RQ_SQL_K_NOT)) {
-        int32_t value = as_boolean(parser, unary(parser));
-        return parser->st ? RQ_SQL_NONE : add(parser, node_of(RQ_SQL_NOT, value, RQ_SQL_NONE));
+        int32_t value = rq_sql_as_boolean(parser, unary(parser));
+        return parser->st ? RQ_SQL_NONE
+                          : rq_sql_add(parser, rq_sql_node_of(RQ_SQL_NOT, value, RQ_SQL_NONE));
     }
     return primary(parser);
 }
 
-static int32_t unary(struct parser *parser)
+static int32_t unary(struct rq_sql_parser *parser)
 {
     if (parser->st) {
         return RQ_SQL_NONE;
     }
     if (parser->depth >= RQ_SQL_MAX_DEPTH) {
-        return fail(parser, "nested too deeply");
+        return rq_sql_fail(parser, "nested too deeply");
     }
     parser->depth++;
     int32_t index = unary_within(parser);
@@ -328,44 +192,45 @@ static int32_t unary(struct parser *parser)
     return parser->st ? RQ_SQL_NONE : index;
 }
 
-static int32_t ordered(struct parser *parser, int32_t left, enum rq_sql_op op)
+static int32_t ordered(struct rq_sql_parser *parser, int32_t left, enum rq_sql_op op)
 {
     (void)take(parser);
     int32_t right = unary(parser);
-    if (!check_ordered(parser, left) || !check_ordered(parser, right)) {
+    if (!rq_sql_check_ordered(parser, left) || !rq_sql_check_ordered(parser, right)) {
         return RQ_SQL_NONE;
     }
-    return add(parser, node_of(op, left, right));
+    return rq_sql_add(parser, rq_sql_node_of(op, left, right));
 }
 
-static int32_t text_test(struct parser *parser, int32_t left, enum rq_sql_op op, bool negated)
+static int32_t text_test(struct rq_sql_parser *parser, int32_t left, enum rq_sql_op op,
+                         bool negated)
 {
-    struct rq_sql_node node = node_of(op, left, RQ_SQL_NONE);
+    struct rq_sql_node node = rq_sql_node_of(op, left, RQ_SQL_NONE);
     (void)take(parser);
     node.negated = negated;
     node.value.type = RQ_SQL_T_STRING;
-    return take_string(parser, &node.value.u.s) ? add(parser, node) : RQ_SQL_NONE;
+    return take_string(parser, &node.value.u.s) ? rq_sql_add(parser, node) : RQ_SQL_NONE;
 }
 
 /* Two constants must be in order; only without NOT, as in Java. */
-static bool check_bounds(struct parser *parser, const struct rq_sql_node *node)
+static bool check_bounds(struct rq_sql_parser *parser, const struct rq_sql_node *node)
 {
-    const struct rq_sql_node *low = node_at(parser, node->right);
-    const struct rq_sql_node *high = node_at(parser, node->high);
+    const struct rq_sql_node *low = rq_sql_node_at(parser, node->right);
+    const struct rq_sql_node *high = rq_sql_node_at(parser, node->high);
     int order = 0;
     if (node->negated || low->op != RQ_SQL_CONST || high->op != RQ_SQL_CONST) {
         return true;
     }
     if (!rq_sql_compare(high->value, low->value, &order) || order < 0) {
-        (void)fail(parser, "the bounds of BETWEEN are not in order");
+        (void)rq_sql_fail(parser, "the bounds of BETWEEN are not in order");
         return false;
     }
     return true;
 }
 
-static int32_t between(struct parser *parser, int32_t left, bool negated)
+static int32_t between(struct rq_sql_parser *parser, int32_t left, bool negated)
 {
-    struct rq_sql_node node = node_of(RQ_SQL_BETWEEN, left, RQ_SQL_NONE);
+    struct rq_sql_node node = rq_sql_node_of(RQ_SQL_BETWEEN, left, RQ_SQL_NONE);
     (void)take(parser);
     node.negated = negated;
     node.right = unary(parser);
@@ -373,15 +238,15 @@ static int32_t between(struct parser *parser, int32_t left, bool negated)
         return RQ_SQL_NONE;
     }
     node.high = unary(parser);
-    if (!check_ordered(parser, left) || !check_ordered(parser, node.right) ||
-        !check_ordered(parser, node.high) || !check_bounds(parser, &node)) {
+    if (!rq_sql_check_ordered(parser, left) || !rq_sql_check_ordered(parser, node.right) ||
+        !rq_sql_check_ordered(parser, node.high) || !check_bounds(parser, &node)) {
         return RQ_SQL_NONE;
     }
-    return add(parser, node);
+    return rq_sql_add(parser, node);
 }
 
 /* Strings in parentheses, as a list of constants. */
-static int32_t string_list(struct parser *parser)
+static int32_t string_list(struct rq_sql_parser *parser)
 {
     int32_t first = RQ_SQL_NONE;
     int32_t last = RQ_SQL_NONE;
@@ -390,7 +255,7 @@ static int32_t string_list(struct parser *parser)
         if (!take_string(parser, &value.u.s)) {
             return RQ_SQL_NONE;
         }
-        int32_t item = add_constant(parser, value);
+        int32_t item = rq_sql_add_constant(parser, value);
         if (item == RQ_SQL_NONE) {
             return RQ_SQL_NONE;
         }
@@ -404,9 +269,9 @@ static int32_t string_list(struct parser *parser)
     return first;
 }
 
-static int32_t in(struct parser *parser, int32_t left, bool negated)
+static int32_t in(struct rq_sql_parser *parser, int32_t left, bool negated)
 {
-    struct rq_sql_node node = node_of(RQ_SQL_IN, left, RQ_SQL_NONE);
+    struct rq_sql_node node = rq_sql_node_of(RQ_SQL_IN, left, RQ_SQL_NONE);
     (void)take(parser);
     node.negated = negated;
     if (!expect(parser, RQ_SQL_P_OPEN, "a list in parentheses is expected after IN")) {
@@ -416,14 +281,14 @@ static int32_t in(struct parser *parser, int32_t left, bool negated)
     if (!expect(parser, RQ_SQL_P_CLOSE, "a closing parenthesis is expected")) {
         return RQ_SQL_NONE;
     }
-    if (node_at(parser, left)->op != RQ_SQL_PROPERTY) {
-        return fail(parser, "IN needs a property");
+    if (rq_sql_node_at(parser, left)->op != RQ_SQL_PROPERTY) {
+        return rq_sql_fail(parser, "IN needs a property");
     }
-    return add(parser, node);
+    return rq_sql_add(parser, node);
 }
 
 /* A comparison with left, whose operator is the token ahead; *more false: there is none. */
-static int32_t compare_with(struct parser *parser, int32_t left, bool *more)
+static int32_t compare_with(struct rq_sql_parser *parser, int32_t left, bool *more)
 {
     bool negated = take_if(parser, RQ_SQL_K_NOT);
     if (parser->st) {
@@ -444,7 +309,8 @@ static int32_t compare_with(struct parser *parser, int32_t left, bool *more)
         break;
     }
     if (negated) {
-        return fail(parser, "CONTAINS, STARTSWITH, ENDSWITH, BETWEEN or IN is expected after NOT");
+        return rq_sql_fail(parser,
+                           "CONTAINS, STARTSWITH, ENDSWITH, BETWEEN or IN is expected after NOT");
     }
     switch (parser->token.type) {
     case RQ_SQL_P_GREATER:
@@ -461,7 +327,7 @@ static int32_t compare_with(struct parser *parser, int32_t left, bool *more)
     }
 }
 
-static int32_t comparison(struct parser *parser)
+static int32_t comparison(struct rq_sql_parser *parser)
 {
     int32_t left = unary(parser);
     for (bool more = true; more && !parser->st;) {
@@ -470,36 +336,39 @@ static int32_t comparison(struct parser *parser)
     return parser->st ? RQ_SQL_NONE : left;
 }
 
-static int32_t negate_if(struct parser *parser, bool negated, int32_t index)
+static int32_t negate_if(struct rq_sql_parser *parser, bool negated, int32_t index)
 {
-    return negated && !parser->st ? add(parser, node_of(RQ_SQL_NOT, index, RQ_SQL_NONE)) : index;
+    return negated && !parser->st
+               ? rq_sql_add(parser, rq_sql_node_of(RQ_SQL_NOT, index, RQ_SQL_NONE))
+               : index;
 }
 
-static int32_t equal(struct parser *parser, int32_t left)
+static int32_t equal(struct rq_sql_parser *parser, int32_t left)
 {
     bool negated = take(parser).type == RQ_SQL_P_NOT_EQUAL;
     int32_t right = comparison(parser);
-    if (!check_equal(parser, left, right)) {
+    if (!rq_sql_check_equal(parser, left, right)) {
         return RQ_SQL_NONE;
     }
-    return negate_if(parser, negated, add(parser, node_of(RQ_SQL_EQUAL, left, right)));
+    return negate_if(parser, negated,
+                     rq_sql_add(parser, rq_sql_node_of(RQ_SQL_EQUAL, left, right)));
 }
 
-static int32_t is_null(struct parser *parser, int32_t left)
+static int32_t is_null(struct rq_sql_parser *parser, int32_t left)
 {
     (void)take(parser);
     bool negated = take_if(parser, RQ_SQL_K_NOT);
     if (!expect(parser, RQ_SQL_K_NULL, "NULL or NOT NULL is expected after IS")) {
         return RQ_SQL_NONE;
     }
-    int32_t null = add_constant(parser, (struct rq_sql_value){.type = RQ_SQL_T_NULL});
+    int32_t null = rq_sql_add_constant(parser, (struct rq_sql_value){.type = RQ_SQL_T_NULL});
     if (parser->st) {
         return RQ_SQL_NONE;
     }
-    return negate_if(parser, negated, add(parser, node_of(RQ_SQL_EQUAL, left, null)));
+    return negate_if(parser, negated, rq_sql_add(parser, rq_sql_node_of(RQ_SQL_EQUAL, left, null)));
 }
 
-static int32_t equality(struct parser *parser)
+static int32_t equality(struct rq_sql_parser *parser)
 {
     int32_t left = comparison(parser);
     for (;;) {
@@ -514,39 +383,39 @@ static int32_t equality(struct parser *parser)
 }
 
 /* A chain of AND or OR becomes one node with a list of children: the result and what is evaluated are the same as from left to right. */
-static int32_t chain(struct parser *parser, enum rq_sql_op op, enum rq_sql_token_type word,
-                     int32_t (*part)(struct parser *))
+static int32_t chain(struct rq_sql_parser *parser, enum rq_sql_op op, enum rq_sql_token_type word,
+                     int32_t (*part)(struct rq_sql_parser *))
 {
     int32_t left = part(parser);
     if (!is(parser, word)) {
         return parser->st ? RQ_SQL_NONE : left;
     }
-    left = as_boolean(parser, left);
+    left = rq_sql_as_boolean(parser, left);
     int32_t last = left;
-    int32_t depth = depth_of(parser, parser->st ? RQ_SQL_NONE : left);
+    int32_t depth = rq_sql_depth_of(parser, parser->st ? RQ_SQL_NONE : left);
     while (take_if(parser, word)) {
-        int32_t right = as_boolean(parser, part(parser));
+        int32_t right = rq_sql_as_boolean(parser, part(parser));
         if (parser->st) {
             return RQ_SQL_NONE;
         }
         parser->sql->nodes[last].next = right;
         last = right;
-        depth = depth_of(parser, right) > depth ? depth_of(parser, right) : depth;
+        depth = rq_sql_depth_of(parser, right) > depth ? rq_sql_depth_of(parser, right) : depth;
     }
     if (parser->st) {
         return RQ_SQL_NONE;
     }
-    struct rq_sql_node node = node_of(op, left, RQ_SQL_NONE);
+    struct rq_sql_node node = rq_sql_node_of(op, left, RQ_SQL_NONE);
     node.depth = depth + 1;
-    return add(parser, node);
+    return rq_sql_add(parser, node);
 }
 
-static int32_t and_expression(struct parser *parser)
+static int32_t and_expression(struct rq_sql_parser *parser)
 {
     return chain(parser, RQ_SQL_AND, RQ_SQL_K_AND, equality);
 }
 
-static int32_t or_expression(struct parser *parser)
+static int32_t or_expression(struct rq_sql_parser *parser)
 {
     return chain(parser, RQ_SQL_OR, RQ_SQL_K_OR, and_expression);
 }
@@ -564,9 +433,9 @@ rmq_status rq_sql_compile(struct rq_slice text, struct rq_sql **out, rmq_error *
         rq_sql_destroy(sql);
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a filter");
     }
-    struct parser parser = {.sql = sql, .text = rq_slice(sql->text, text.n), .err = err};
+    struct rq_sql_parser parser = {.sql = sql, .text = rq_slice(sql->text, text.n), .err = err};
     look(&parser, 0);
-    sql->root = as_boolean(&parser, or_expression(&parser));
+    sql->root = rq_sql_as_boolean(&parser, or_expression(&parser));
     if (parser.st) {
         rq_sql_destroy(sql);
         return parser.st;
