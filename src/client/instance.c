@@ -132,6 +132,7 @@ static rmq_status make_instance(const struct rq_instance_options *options,
     (void)rq_option_serialize(options->serialize_type, &binary);
     instance->serialize = binary ? RQ_SERIALIZE_BINARY : RQ_SERIALIZE_JSON;
     instance->vip = options->vip_channel;
+    instance->signer = options->signer;
     instance->poll_interval_ms = options->poll_name_server_interval_ms;
     instance->heartbeat_interval_ms = options->heartbeat_broker_interval_ms;
     rq_mutex_init(&instance->route_lock);

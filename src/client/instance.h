@@ -39,6 +39,7 @@ struct rq_instance_options {
     int64_t heartbeat_broker_interval_ms;
     const char *serialize_type; /* "JSON" or "ROCKETMQ" */
     const char *namespace_v2; /* NULL = none */
+    const struct rq_signer *signer; /* of all requests; lives as long as the instance. NULL = none: the seam for ACL */
     bool vip_channel;           /* sends go to the brokers' VIP ports, two below the others */
     size_t max_queued_bytes;    /* frames of a connection that are not written yet; 0 = 256 MiB */
 };
@@ -169,7 +170,7 @@ void rq_instance_suspect(struct rq_instance *instance, const char *topic);
 
 /* ---- requests ---- */
 
-/* A request of this instance, ready for its encoding: serialization, and the fields that all requests have. To brokers and name servers. Any
+/* A request of this instance, ready for its encoding: serialization, the fields that all requests have, and who signs. To brokers and name servers. Any
  * thread; it points into the instance. */
 struct rq_frame_spec rq_instance_frame(const struct rq_instance *instance, int32_t code,
                                        const struct rq_fields *table, const void *fields);

@@ -35,6 +35,7 @@ struct rq_frame_spec rq_instance_frame(const struct rq_instance *instance, int32
     struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, table, fields);
     spec.extra = instance->marks;
     spec.extra_count = instance->mark_count;
+    spec.signer = instance->signer;
     return spec;
 }
 

@@ -51,6 +51,7 @@ struct rq_instance {
     struct rq_peers *peers;
     struct rq_namesrv *namesrv;
     enum rq_serialize serialize;
+    const struct rq_signer *signer;
     char *namespace_v2;
     struct rq_ext marks[2]; /* fields of every request: the namespace */
     size_t mark_count;

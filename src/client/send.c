@@ -93,6 +93,7 @@ static rmq_status make_frame(const struct rq_send_op *op, int32_t flag, struct r
                                                               : RQ_REQ_SEND_MESSAGE_V2,
                                                   &rq_tab_send_v2, &fields);
     spec.flag = flag;
+    spec.signed_body = rq_slice(body->data, body->size);
     rmq_status st = rq_frame_encode(&out->head, &spec, body->size, NULL);
     if (st == RMQ_OK) {
         st = add_body(out, body, copy);
@@ -381,6 +382,13 @@ void rq_send_release_paused(struct rq_send_pool *pool)
     }
 }
 
+/* Another broker may permit what this one does not; the same one will not, however often it is asked. */
+static bool is_final(const struct rq_send_op *op, int32_t code, int64_t now_ms)
+{
+    return code == RQ_RESP_NO_PERMISSION &&
+           !rq_fault_has_spare(op->route, op->queue.broker->health, now_ms);
+}
+
 static void refused(struct rq_send_op *op, const struct rq_header *header, int64_t now_ms)
 {
     char words[512];
@@ -389,7 +397,7 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
                    (int)(header->remark.n < 400 ? header->remark.n : 400),
                    header->remark.p ? header->remark.p : "");
     note_failure(op, words, header->code, RMQ_ERR_BROKER);
-    if (!is_retried(op->producer, header->code)) {
+    if (!is_retried(op->producer, header->code) || is_final(op, header->code, now_ms)) {
         finish(op);
         return;
     }

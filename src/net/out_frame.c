@@ -58,7 +58,9 @@ rmq_status rq_out_add(struct rq_out *out, const void *p, size_t n, void (*releas
 rmq_status rq_out_encode(struct rq_out *out, const struct rq_frame_spec *spec, struct rq_slice body,
                          rmq_error **err)
 {
-    rmq_status st = rq_frame_encode(&out->head, spec, body.n, err);
+    struct rq_frame_spec whole = *spec;
+    whole.signed_body = body;
+    rmq_status st = rq_frame_encode(&out->head, &whole, body.n, err);
     if (st != RMQ_OK) {
         return st;
     }

@@ -86,6 +86,9 @@ static void add_ext(struct rq_buf *out, const struct rq_frame_spec *spec)
     for (size_t i = 0; i < spec->extra_count; i++) {
         rq_ext_encode(spec->extra[i].name, spec->extra[i].value, spec->serialize, &first, out);
     }
+    if (spec->signer) {
+        rq_sign_ext(spec, &first, out);
+    }
 }
 
 static void add_json(struct rq_buf *out, const struct rq_frame_spec *spec)

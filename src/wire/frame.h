@@ -17,6 +17,7 @@
 #include "base/slice.h"
 #include "wire/command.h"
 #include "wire/header.h"
+#include "wire/sign.h"
 
 #define RQ_FRAME_PREFIX 8
 #define RQ_FRAME_MAX                                                                               \
@@ -60,6 +61,8 @@ struct rq_frame_spec {
     const struct rq_ext
         *extra; /* further extFields; names and values are any UTF-8; a null value is left out */
     size_t extra_count;
+    const struct rq_signer *signer; /* wire/sign.h; NULL: none */
+    struct rq_slice signed_body;    /* what it signs beside the fields; rq_out_encode sets it */
 };
 
 /* A request with our language and version; the caller may change members. */

@@ -478,9 +478,10 @@ static void a_half_open_connection_is_no_connection(void)
 
 /* ---- answers ---- */
 
+/* Not 16, no permission, which another broker might give; there is none. */
 static bool is_tried_again(int code)
 {
-    static const int codes[] = {1, 2, 14, 16, 17, 204, 205, 1500};
+    static const int codes[] = {1, 2, 14, 17, 204, 205, 1500};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         if (codes[i] == code) {
             return true;
