@@ -79,6 +79,14 @@ RMQ_API rmq_status rmq_lite_pull_consumer_create_from_config(const rmq_config *c
 RMQ_API rmq_status rmq_lite_pull_consumer_subscribe(rmq_lite_pull_consumer *consumer,
                                                     const char *topic, const char *expression,
                                                     rmq_error **err);
+
+/* The same with an expression of a type. SQL92 is a condition on properties that the broker evaluates; one that does not know SQL92, or not this expression,
+ * refuses: start returns RMQ_ERR_BROKER with its words, and the consumer is shut down then. Counterpart: MessageSelector. Since 0.1.0. */
+RMQ_API rmq_status rmq_lite_pull_consumer_subscribe_selector(rmq_lite_pull_consumer *consumer,
+                                                             const char *topic,
+                                                             rmq_expression_type type,
+                                                             const char *expression,
+                                                             rmq_error **err);
 RMQ_API rmq_status rmq_lite_pull_consumer_unsubscribe(rmq_lite_pull_consumer *consumer,
                                                       const char *topic, rmq_error **err);
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <rmq/config.h>
+#include <rmq/consumer.h>
 #include <rmq/error.h>
 #include <rmq/export.h>
 #include <rmq/message.h>
@@ -104,6 +105,19 @@ RMQ_API rmq_status rmq_pull_consumer_pull_async(rmq_pull_consumer *consumer, con
                                                 int32_t max_nums, bool block_if_not_found,
                                                 int64_t timeout_ms, rmq_pull_fn fn, void *user,
                                                 rmq_error **err);
+
+/* Both with an expression of a type, waiting at the broker or not. SQL92 is a condition on properties that the broker evaluates; one that does not know SQL92
+ * (enablePropertyFilter), or not this expression, answers RMQ_ERR_BROKER. Counterpart: pull with a MessageSelector. Protocol: PULL_MESSAGE (11). Since 0.1.0. */
+RMQ_API rmq_status rmq_pull_consumer_pull_selector(rmq_pull_consumer *consumer, const char *topic,
+                                                   const char *broker_name, int32_t queue_id,
+                                                   rmq_expression_type type, const char *expression,
+                                                   int64_t offset, int32_t max_nums,
+                                                   bool block_if_not_found, int64_t timeout_ms,
+                                                   rmq_pull_result **out, rmq_error **err);
+RMQ_API rmq_status rmq_pull_consumer_pull_selector_async(
+    rmq_pull_consumer *consumer, const char *topic, const char *broker_name, int32_t queue_id,
+    rmq_expression_type type, const char *expression, int64_t offset, int32_t max_nums,
+    bool block_if_not_found, int64_t timeout_ms, rmq_pull_fn fn, void *user, rmq_error **err);
 
 /* What a pull gave. Offsets are the queue's; messages are borrowed until the result is destroyed (rmq_message_view_retain keeps one longer).
  * Since 0.1.0. */

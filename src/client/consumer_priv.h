@@ -342,6 +342,14 @@ rmq_status rq_sharing_compute(struct rmq_consumer *consumer, struct rq_allocate 
 
 /* ---- subscribe.c ---- */
 
+/* An expression with its type as subscriptions name it; borrowed texts. */
+struct rq_selector {
+    const char *type;
+    const char *expression;
+};
+rmq_status rq_selector_make(rmq_expression_type type, const char *expression,
+                            struct rq_selector *out, rmq_error **err);
+
 void rq_consumer_pool_quiet(struct rq_pool *pool);               /* quiet of every kind's pool */
 int64_t rq_consumer_next_version(struct rmq_consumer *consumer); /* loop: the next subVersion */
 

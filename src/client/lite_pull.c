@@ -184,6 +184,14 @@ static void begin_subscribing(void *arg)
 rmq_status rmq_lite_pull_consumer_subscribe(rmq_lite_pull_consumer *consumer, const char *topic,
                                             const char *expression, rmq_error **err)
 {
+    return rmq_lite_pull_consumer_subscribe_selector(consumer, topic, RMQ_EXPRESSION_TAG,
+                                                     expression, err);
+}
+
+rmq_status rmq_lite_pull_consumer_subscribe_selector(rmq_lite_pull_consumer *consumer,
+                                                     const char *topic, rmq_expression_type type,
+                                                     const char *expression, rmq_error **err)
+{
     rmq_status st = rq_lite_check(consumer, NULL, topic, err);
     if (st != RMQ_OK) {
         return st;
@@ -194,7 +202,7 @@ rmq_status rmq_lite_pull_consumer_subscribe(rmq_lite_pull_consumer *consumer, co
         return rq_error_set(err, RMQ_ERR_STATE, "topic %s: the consumer has assigned queues",
                             topic);
     }
-    return rmq_consumer_subscribe(consumer->inner, topic, expression, err);
+    return rmq_consumer_subscribe_selector(consumer->inner, topic, type, expression, err);
 }
 
 rmq_status rmq_lite_pull_consumer_unsubscribe(rmq_lite_pull_consumer *consumer, const char *topic,

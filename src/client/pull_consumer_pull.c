@@ -225,7 +225,8 @@ void rq_pull_consumer_cancel_pulls(struct rmq_pull_consumer *consumer)
 /* ---- asking: the program's threads ---- */
 
 static rmq_status make_op(struct rmq_pull_consumer *consumer, const struct rq_mq *name,
-                          const char *expression, struct pull_op **out, rmq_error **err)
+                          const struct rq_selector *selector, struct pull_op **out,
+                          rmq_error **err)
 {
     struct pull_op *op = rq_calloc(1, sizeof *op);
     if (!op || rq_mq_copy(&op->name, name) != RMQ_OK) {
@@ -237,7 +238,7 @@ static rmq_status make_op(struct rmq_pull_consumer *consumer, const struct rq_mq
     op->work.run = call_back;
     rq_waiter_init(&op->waiter);
     rmq_status st =
-        rq_subscription_create(name->topic, expression, RQ_EXPRESSION_TAG, 0, &op->sub, err);
+        rq_subscription_create(name->topic, selector->expression, selector->type, 0, &op->sub, err);
     if (st != RMQ_OK) {
         free_op(op);
         return st;
@@ -280,14 +281,14 @@ static void fill_request(struct pull_op *op, int64_t offset, int32_t max_nums, b
 }
 
 static rmq_status prepare(struct rmq_pull_consumer *consumer, const struct rq_mq *name,
-                          const char *expression, int64_t offset, int32_t max_nums, bool posts,
-                          struct pull_op **op, rmq_error **err)
+                          const struct rq_selector *selector, int64_t offset, int32_t max_nums,
+                          bool posts, struct pull_op **op, rmq_error **err)
 {
     if (offset < 0 || max_nums < 1) {
         return rq_error_set(err, RMQ_ERR_INVALID, "pull of %d messages from offset %lld",
                             (int)max_nums, (long long)offset);
     }
-    rmq_status st = make_op(consumer, name, expression, op, err);
+    rmq_status st = make_op(consumer, name, selector, op, err);
     if (st == RMQ_OK) {
         st = rq_callbacks_enter(&consumer->callbacks, posts, err);
         if (st != RMQ_OK) {
@@ -298,13 +299,13 @@ static rmq_status prepare(struct rmq_pull_consumer *consumer, const struct rq_mq
 }
 
 static rmq_status pull(struct rmq_pull_consumer *consumer, const struct rq_mq *name,
-                       const char *expression, int64_t offset, int32_t max_nums, bool block,
-                       int64_t timeout_ms, rmq_pull_result **out, rmq_error **err)
+                       const struct rq_selector *selector, int64_t offset, int32_t max_nums,
+                       bool block, int64_t timeout_ms, rmq_pull_result **out, rmq_error **err)
 {
     struct pull_op *op = NULL;
     rmq_status st = rq_pull_consumer_check(consumer, name, out, err);
     if (st == RMQ_OK) {
-        st = prepare(consumer, name, expression, offset, max_nums, false, &op, err);
+        st = prepare(consumer, name, selector, offset, max_nums, false, &op, err);
     }
     if (st != RMQ_OK) {
         return st;
@@ -325,16 +326,32 @@ static rmq_status pull(struct rmq_pull_consumer *consumer, const struct rq_mq *n
     return st;
 }
 
-rmq_status rmq_pull_consumer_pull(rmq_pull_consumer *consumer, const char *topic,
-                                  const char *broker_name, int32_t queue_id,
-                                  const char *expression, int64_t offset, int32_t max_nums,
-                                  int64_t timeout_ms, rmq_pull_result **out, rmq_error **err)
+rmq_status rmq_pull_consumer_pull_selector(rmq_pull_consumer *consumer, const char *topic,
+                                           const char *broker_name, int32_t queue_id,
+                                           rmq_expression_type type, const char *expression,
+                                           int64_t offset, int32_t max_nums,
+                                           bool block_if_not_found, int64_t timeout_ms,
+                                           rmq_pull_result **out, rmq_error **err)
 {
     char room[RQ_NAMESPACED_MAX];
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    return pull(consumer, &name, expression, offset, max_nums, false, timeout_ms, out, err);
+    struct rq_selector selector;
+    rmq_status st = rq_selector_make(type, expression, &selector, err);
+    return st == RMQ_OK ? pull(consumer, &name, &selector, offset, max_nums, block_if_not_found,
+                               timeout_ms, out, err)
+                        : st;
+}
+
+rmq_status rmq_pull_consumer_pull(rmq_pull_consumer *consumer, const char *topic,
+                                  const char *broker_name, int32_t queue_id,
+                                  const char *expression, int64_t offset, int32_t max_nums,
+                                  int64_t timeout_ms, rmq_pull_result **out, rmq_error **err)
+{
+    return rmq_pull_consumer_pull_selector(consumer, topic, broker_name, queue_id,
+                                           RMQ_EXPRESSION_TAG, expression, offset, max_nums, false,
+                                           timeout_ms, out, err);
 }
 
 rmq_status rmq_pull_consumer_pull_block_if_not_found(rmq_pull_consumer *consumer, const char *topic,
@@ -343,27 +360,28 @@ rmq_status rmq_pull_consumer_pull_block_if_not_found(rmq_pull_consumer *consumer
                                                      int32_t max_nums, rmq_pull_result **out,
                                                      rmq_error **err)
 {
-    char room[RQ_NAMESPACED_MAX];
-    const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
-                               .broker_name = broker_name,
-                               .queue_id = queue_id};
-    return pull(consumer, &name, expression, offset, max_nums, true, 0, out, err);
+    return rmq_pull_consumer_pull_selector(consumer, topic, broker_name, queue_id,
+                                           RMQ_EXPRESSION_TAG, expression, offset, max_nums, true,
+                                           0, out, err);
 }
 
-rmq_status rmq_pull_consumer_pull_async(rmq_pull_consumer *consumer, const char *topic,
-                                        const char *broker_name, int32_t queue_id,
-                                        const char *expression, int64_t offset, int32_t max_nums,
-                                        bool block_if_not_found, int64_t timeout_ms, rmq_pull_fn fn,
-                                        void *user, rmq_error **err)
+rmq_status rmq_pull_consumer_pull_selector_async(
+    rmq_pull_consumer *consumer, const char *topic, const char *broker_name, int32_t queue_id,
+    rmq_expression_type type, const char *expression, int64_t offset, int32_t max_nums,
+    bool block_if_not_found, int64_t timeout_ms, rmq_pull_fn fn, void *user, rmq_error **err)
 {
     char room[RQ_NAMESPACED_MAX];
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
     struct pull_op *op = NULL;
+    struct rq_selector selector;
     rmq_status st = rq_pull_consumer_check(consumer, &name, fn ? &name : NULL, err);
     if (st == RMQ_OK) {
-        st = prepare(consumer, &name, expression, offset, max_nums, true, &op, err);
+        st = rq_selector_make(type, expression, &selector, err);
+    }
+    if (st == RMQ_OK) {
+        st = prepare(consumer, &name, &selector, offset, max_nums, true, &op, err);
     }
     if (st != RMQ_OK) {
         return st;
@@ -373,6 +391,17 @@ rmq_status rmq_pull_consumer_pull_async(rmq_pull_consumer *consumer, const char 
     fill_request(op, offset, max_nums, block_if_not_found, timeout_ms);
     (void)rq_loop_post(consumer->inner->loop, &op->task);
     return RMQ_OK;
+}
+
+rmq_status rmq_pull_consumer_pull_async(rmq_pull_consumer *consumer, const char *topic,
+                                        const char *broker_name, int32_t queue_id,
+                                        const char *expression, int64_t offset, int32_t max_nums,
+                                        bool block_if_not_found, int64_t timeout_ms, rmq_pull_fn fn,
+                                        void *user, rmq_error **err)
+{
+    return rmq_pull_consumer_pull_selector_async(consumer, topic, broker_name, queue_id,
+                                                 RMQ_EXPRESSION_TAG, expression, offset, max_nums,
+                                                 block_if_not_found, timeout_ms, fn, user, err);
 }
 
 /* ---- results ---- */

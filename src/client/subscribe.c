@@ -123,25 +123,36 @@ rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic, con
     return change_subscription(&call);
 }
 
+rmq_status rq_selector_make(rmq_expression_type type, const char *expression,
+                            struct rq_selector *out, rmq_error **err)
+{
+    *out = (struct rq_selector){.type = RQ_EXPRESSION_TAG, .expression = expression};
+    if (type == RMQ_EXPRESSION_TAG) {
+        return RMQ_OK;
+    }
+    if (type != RMQ_EXPRESSION_SQL92) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "there is no expression type %d", (int)type);
+    }
+    out->type = RQ_EXPRESSION_SQL92;
+    return expression && *expression
+               ? RMQ_OK
+               : rq_error_set(err, RMQ_ERR_INVALID, "an SQL92 expression is needed");
+}
+
 rmq_status rmq_consumer_subscribe_selector(rmq_consumer *consumer, const char *topic,
                                            rmq_expression_type type, const char *expression,
                                            rmq_error **err)
 {
-    struct subscribe_call call = {
-        .consumer = consumer, .topic = topic, .expression = expression, .err = err};
-    switch (type) {
-    case RMQ_EXPRESSION_TAG:
-        call.type = RQ_EXPRESSION_TAG;
-        break;
-    case RMQ_EXPRESSION_SQL92:
-        call.type = RQ_EXPRESSION_SQL92;
-        break;
-    default:
-        return rq_error_set(err, RMQ_ERR_INVALID, "there is no expression type %d", (int)type);
+    struct rq_selector selector;
+    rmq_status st = rq_selector_make(type, expression, &selector, err);
+    if (st != RMQ_OK) {
+        return st;
     }
-    if (type == RMQ_EXPRESSION_SQL92 && (!expression || !*expression)) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "an SQL92 expression is needed");
-    }
+    struct subscribe_call call = {.consumer = consumer,
+                                  .topic = topic,
+                                  .expression = selector.expression,
+                                  .type = selector.type,
+                                  .err = err};
     return change_subscription(&call);
 }
 

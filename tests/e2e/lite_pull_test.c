@@ -322,6 +322,32 @@ static int64_t next_offset(rmq_lite_pull_consumer *consumer)
     return offset;
 }
 
+static void conditions_on_properties_filter_subscribed_topics(void)
+{
+    static const char *const options[] = {"enablePropertyFilter", "true", NULL};
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start_with(&cluster, 2, options);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_lite_pull_consumer *consumer = create(&cluster, (struct opening){0});
+    TL_OK(rmq_lite_pull_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92,
+                                                    "n BETWEEN 10 AND 19", &err));
+    TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
+    tl_send(&cluster, producer, "m", 0, 30);
+    tl_lite_pull_take_until(consumer, &seen, 10);
+    TL_EQUAL(tl_lite_pull_take(consumer, &seen, 500), 0);
+    TL_EQUAL(atomic_load(&seen.total), 10);
+    TL_EQUAL(atomic_load(&seen.times[10]) + atomic_load(&seen.times[19]), 2);
+    rmq_lite_pull_consumer_destroy(consumer);
+    consumer = create(&cluster, (struct opening){0});
+    TL_OK(rmq_lite_pull_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92,
+                                                    "n >> 3", &err));
+    TL_EQUAL(rmq_lite_pull_consumer_start(consumer, NULL), RMQ_ERR_BROKER);
+    rmq_lite_pull_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void seek_goes_to_an_offset_the_ends_and_a_time(void)
 {
     struct tl_cluster cluster;
@@ -476,6 +502,7 @@ int main(int argc, char **argv)
         TL_CASE(a_commit_says_that_the_broker_refused_it),
         TL_CASE(assigned_queues_are_read_whoever_else_has_them),
         TL_CASE(tags_filter_assigned_queues_and_offsets_reach_the_end),
+        TL_CASE(conditions_on_properties_filter_subscribed_topics),
         TL_CASE(seek_goes_to_an_offset_the_ends_and_a_time),
         TL_CASE(a_paused_queue_rests_until_it_is_resumed),
         TL_CASE(the_descriptor_tells_when_poll_would_return),

@@ -165,6 +165,44 @@ static void tags_of_equal_hash_are_told_apart(void)
     tl_cluster_stop(&cluster);
 }
 
+/* The broker evaluates a condition on properties; one that it cannot read it refuses with its words. */
+static void conditions_on_properties_choose_what_is_pulled(void)
+{
+    static const char *const options[] = {"enablePropertyFilter", "true", NULL};
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_pull_result *result = NULL;
+    char broker[128];
+    tl_cluster_start_with(&cluster, 1, options);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_pull_consumer *consumer = open_consumer(&cluster, NULL, NULL);
+    TL_OK(rmq_pull_consumer_start(consumer, &err));
+    broker_of(consumer, &cluster, broker, sizeof broker);
+    tl_send(&cluster, producer, "m", 0, 10);
+    wait_readable(consumer, &cluster, broker, 0, 10);
+    TL_OK(rmq_pull_consumer_pull_selector(consumer, cluster.topic, broker, 0, RMQ_EXPRESSION_SQL92,
+                                          "n >= 3 AND n < 6", 0, 32, false, 0, &result, &err));
+    TL_EQUAL(rmq_pull_result_count(result), 3);
+    TL_EQUAL(rmq_pull_result_next_begin_offset(result), 10);
+    TL_EQUAL(rmq_message_view_queue_offset(rmq_pull_result_at(result, 0)), 3);
+    rmq_pull_result_destroy(result);
+    TL_OK(rmq_pull_consumer_pull_selector(consumer, cluster.topic, broker, 0, RMQ_EXPRESSION_TAG,
+                                          "*", 0, 32, false, 0, &result, &err));
+    TL_EQUAL(rmq_pull_result_count(result), 10);
+    rmq_pull_result_destroy(result);
+    TL_EQUAL(rmq_pull_consumer_pull_selector(consumer, cluster.topic, broker, 0,
+                                             RMQ_EXPRESSION_SQL92, "n >> 3", 0, 32, false, 0,
+                                             &result, NULL),
+             RMQ_ERR_BROKER);
+    TL_EQUAL(rmq_pull_consumer_pull_selector(consumer, cluster.topic, broker, 0,
+                                             RMQ_EXPRESSION_SQL92, "", 0, 32, false, 0, &result,
+                                             NULL),
+             RMQ_ERR_INVALID);
+    rmq_pull_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 struct seen_pull {
     atomic_int calls;
     atomic_int found;
@@ -340,6 +378,7 @@ int main(int argc, char **argv)
     const struct tl_case cases[] = {
         TL_CASE(every_status_tells_next_smallest_and_largest_offset),
         TL_CASE(tags_of_equal_hash_are_told_apart),
+        TL_CASE(conditions_on_properties_choose_what_is_pulled),
         TL_CASE(a_blocking_pull_ends_with_the_first_message),
         TL_CASE(shutdown_ends_pulls_that_wait_each_once),
         TL_CASE(offsets_are_remembered_stored_and_found_again),

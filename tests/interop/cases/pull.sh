@@ -4,8 +4,8 @@
 # Pull, lite pull and pop: ours on the real broker, by the end-to-end tests, and a Java push consumer that pops on our broker.
 # shellcheck shell=bash
 
-case_c_pull_on_real_533() { OPTIONS="" e2e_on_real pull pull_consumer_test; }
-case_c_lite_pull_on_real_533() { OPTIONS="" e2e_on_real lite lite_pull_test; }
+case_c_pull_on_real_533() { OPTIONS="enablePropertyFilter=true" e2e_on_real pull pull_consumer_test; }
+case_c_lite_pull_on_real_533() { OPTIONS="enablePropertyFilter=true" e2e_on_real lite lite_pull_test; }
 case_c_lite_pull_group_on_real_533() { OPTIONS="" e2e_on_real litegroup lite_pull_group_test; }
 case_c_assignment_on_real_533() { OPTIONS="" e2e_on_real assign consumer_assignment_test; }
 case_c_pop_on_real_533() { OPTIONS="" e2e_on_real pop pop_consumer_test; }
