@@ -107,7 +107,8 @@ RMQ_API rmq_status rmq_pull_consumer_pull_async(rmq_pull_consumer *consumer, con
                                                 rmq_error **err);
 
 /* Both with an expression of a type, waiting at the broker or not. SQL92 is a condition on properties that the broker evaluates; one that does not know SQL92
- * (enablePropertyFilter), or not this expression, answers RMQ_ERR_BROKER. Counterpart: pull with a MessageSelector. Protocol: PULL_MESSAGE (11). Since 0.1.0. */
+ * (enablePropertyFilter), or not this expression, answers RMQ_ERR_BROKER; one of Apache's 5.3.3 takes an expression that it cannot read for none and gives every
+ * message. Counterpart: pull with a MessageSelector. Protocol: PULL_MESSAGE (11). Since 0.1.0. */
 RMQ_API rmq_status rmq_pull_consumer_pull_selector(rmq_pull_consumer *consumer, const char *topic,
                                                    const char *broker_name, int32_t queue_id,
                                                    rmq_expression_type type, const char *expression,

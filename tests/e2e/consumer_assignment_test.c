@@ -14,6 +14,8 @@
 #define INVISIBLE_MS 60000 /* longer than any case: what is not acknowledged stays away */
 #define SOON_MS      4000  /* where it shall come again */
 
+#define CODE_PULL             11
+#define CODE_UPDATE_OFFSET    15
 #define CODE_ASSIGNMENT       400
 #define CODE_NOT_SUPPORTED    3
 #define CODE_ACK              200051
@@ -322,6 +324,24 @@ static void acknowledgements_travel_together_or_alone_when_the_broker_is_old(voi
     detour_stop(&detour);
 }
 
+static void a_popping_consumer_neither_needs_nor_touches_stored_offsets(void)
+{
+    struct detour detour;
+    detour_start(&detour, 2);
+    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 14 code 1 remark busy"));
+    rmq_consumer_options options = options_of(&detour.cluster);
+    rmq_consumer *consumer = detour_pop(&detour, &options, "*");
+    rmq_producer *producer = tl_producer(&detour.direct);
+    tl_send(&detour.direct, producer, "m", 0, 50);
+    tl_seen_wait(&seen, 50, 20000);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_PULL), 0);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_UPDATE_OFFSET), 0);
+    TL_EQUAL(atomic_load(&seen.total), 50);
+    rmq_producer_destroy(producer);
+    detour_stop(&detour);
+}
+
 static bool later_was_asked(void *arg)
 {
     return tl_proxy_seen(arg, CODE_CHANGE_INVISIBLE) == 1;
@@ -404,6 +424,8 @@ int main(int argc, char **argv)
          what_came_too_often_goes_to_the_dead_letters, 60},
         {"acknowledgements_travel_together_or_alone_when_the_broker_is_old",
          acknowledgements_travel_together_or_alone_when_the_broker_is_old, 60},
+        {"a_popping_consumer_neither_needs_nor_touches_stored_offsets",
+         a_popping_consumer_neither_needs_nor_touches_stored_offsets, 60},
         TL_CASE(what_is_wanted_later_is_kept_invisible_and_not_acknowledged),
         TL_CASE(a_message_that_only_looks_wanted_is_acknowledged_and_not_handed_out),
         TL_CASE(with_a_broker_that_makes_no_assignments_the_members_share_themselves),

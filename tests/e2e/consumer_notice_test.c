@@ -18,6 +18,7 @@
 #define PULL                   11
 #define QUERY_CONSUMER_OFFSET  14
 #define UPDATE_CONSUMER_OFFSET 15
+#define RESET_CLIENT_OFFSET    220
 
 static struct tl_seen seen;
 static atomic_bool hold;
@@ -192,6 +193,105 @@ static void while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing
     tl_cluster_stop(&cluster);
 }
 
+static rmq_lite_pull_consumer *start_lite(const struct tl_cluster *cluster)
+{
+    rmq_lite_pull_consumer_options options;
+    rmq_lite_pull_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_lite_pull_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.auto_commit_interval_ms = 100;
+    TL_OK(rmq_lite_pull_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_lite_pull_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static void a_lite_pull_consumer_pulls_and_commits_nothing_either(void)
+{
+    struct tl_cluster cluster;
+    char brokers[128];
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    struct tl_namesrv *namesrv = tl_namesrv_start();
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
+    tl_namesrv_brokers(namesrv, NULL, brokers, 2);
+    struct tl_cluster through = cluster;
+    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
+    rmq_consumer_options options = options_of(&cluster, NULL);
+    rmq_consumer *consumer = start(&cluster, &options); /* the group's offsets */
+    send(&cluster, 0, 20);
+    tl_seen_wait(&seen, 20, 10000);
+    rmq_consumer_destroy(consumer);
+    TL_CHECK(tl_proxy_script(proxy, "answer request 14 code 1 remark busy"));
+    rmq_lite_pull_consumer *lite = start_lite(&through);
+    TL_EQUAL(tl_lite_pull_take(lite, &seen, 500), 0);
+    TL_CHECK(tl_proxy_seen(proxy, QUERY_CONSUMER_OFFSET) > 0);
+    TL_EQUAL(tl_proxy_seen(proxy, PULL), 0);
+    TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), 0);
+    tl_proxy_clear(proxy);
+    send(&cluster, 20, 10);
+    tl_lite_pull_take_until(lite, &seen, 30);
+    TL_EQUAL(atomic_load(&seen.total), 30);
+    rmq_lite_pull_consumer_destroy(lite);
+    tl_namesrv_stop(namesrv);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
+/* ---- offsets that a broker pushes: 220 ---- */
+
+static void take_back(struct tl_proxy *proxy, const struct tl_cluster *cluster, const char *row)
+{
+    char ext[256];
+    char body[512];
+    snprintf(ext, sizeof ext, "{\"group\":\"%s\",\"topic\":\"%s\",\"timestamp\":\"0\"}",
+             cluster->group, cluster->topic);
+    snprintf(body, sizeof body, row, cluster->topic);
+    tl_proxy_push(proxy, RESET_CLIENT_OFFSET, ext, body);
+}
+
+static bool came_again(void *arg)
+{
+    return atomic_load(&seen.total) >= *(int *)arg;
+}
+
+static void a_running_consumer_goes_on_where_the_broker_says_in_both_layouts(void)
+{
+    struct tl_cluster cluster;
+    char brokers[128];
+    int wanted = 40;
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    struct tl_namesrv *namesrv = tl_namesrv_start();
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
+    tl_namesrv_brokers(namesrv, NULL, brokers, 1);
+    struct tl_cluster through = cluster;
+    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
+    rmq_consumer_options options = options_of(&through, NULL);
+    rmq_consumer *consumer = start(&through, &options);
+    send(&cluster, 0, 20);
+    tl_seen_wait(&seen, 20, 10000);
+    /* the map that most clients get, with an object as key, and the list that an administrator's tool in C++ asks for */
+    take_back(proxy, &cluster,
+              "{\"offsetTable\":{{\"brokerName\":\"broker-a\",\"queueId\":0,\"topic\":\"%s\"}:0}}");
+    TL_CHECK(tl_wait(came_again, &wanted, 15000));
+    wanted = 55;
+    take_back(proxy, &cluster,
+              "{\"offsetTable\":[{\"brokerName\":\"broker-a\",\"queueId\":0,\"topic\":\"%s\",\"offset\":5}]}");
+    TL_CHECK(tl_wait(came_again, &wanted, 15000));
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 55);
+    TL_EQUAL(atomic_load(&seen.times[4]), 2);
+    TL_EQUAL(atomic_load(&seen.times[5]), 3);
+    tl_namesrv_stop(namesrv);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
 /* ---- reading from a slave ---- */
 
 static void set_route(struct tl_namesrv *namesrv, const char *master, const char *slave)
@@ -263,6 +363,35 @@ static void when_the_master_is_gone_the_slave_is_read(void)
     tl_cluster_stop(&cluster);
 }
 
+/* Nothing is taken to be in memory, so that whoever is behind is sent to the slave. */
+static void who_is_far_behind_reads_the_slave_that_the_broker_names(void)
+{
+    static const char *const settings[] = {"slaveReadEnable", "true",
+                                           "accessMessageInMemoryMaxRatio", "0", NULL};
+    struct tl_cluster cluster;
+    tl_cluster_start_with(&cluster, 2, settings);
+    tl_cluster_needs_own(&cluster);
+    struct tl_namesrv *namesrv = tl_namesrv_start();
+    struct tl_proxy *master = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_proxy *slave = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    set_route(namesrv, tl_proxy_addr(master), tl_proxy_addr(slave));
+    TL_CHECK(tl_proxy_script(slave, "drop request 34")); /* one broker plays both */
+    struct tl_cluster through = cluster;
+    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
+    send(&cluster, 0, 200);
+    rmq_consumer_options options = options_of(&through, NULL);
+    options.pull_batch_size = 4;
+    rmq_consumer *consumer = start(&through, &options);
+    tl_seen_wait(&seen, 200, 15000);
+    TL_CHECK(tl_proxy_seen(slave, PULL) > 0);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 200);
+    tl_namesrv_stop(namesrv);
+    tl_proxy_stop(master);
+    tl_proxy_stop(slave);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -271,7 +400,10 @@ int main(int argc, char **argv)
         TL_CASE(an_offset_that_the_broker_does_not_have_is_told_and_left),
         {"while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing_committed",
          while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing_committed, 60},
+        TL_CASE(a_lite_pull_consumer_pulls_and_commits_nothing_either),
+        TL_CASE(a_running_consumer_goes_on_where_the_broker_says_in_both_layouts),
         TL_CASE(when_the_master_is_gone_the_slave_is_read),
+        TL_CASE(who_is_far_behind_reads_the_slave_that_the_broker_names),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -63,6 +63,7 @@ struct tl_proxy {
     bool refuse;
     bool blackhole;
     bool stop;
+    struct bytes push; /* waits to be sent to every client */
     tl_proxy_watcher watcher;
     void *watcher_user;
 };
@@ -328,6 +329,18 @@ static void accept_pair(struct tl_proxy *proxy)
 }
 
 /* One round for all pairs after poll; refused and finished ones go. Returns the wait for the next poll in ms. */
+static void push_to_clients(struct tl_proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->lock);
+    for (int i = 0; proxy->push.len > 0 && i < MAX_PAIRS; i++) {
+        if (proxy->pairs[i]) {
+            bytes_add(&proxy->pairs[i]->out[0], proxy->push.data, proxy->push.len);
+        }
+    }
+    proxy->push.len = 0;
+    pthread_mutex_unlock(&proxy->lock);
+}
+
 static int64_t serve_pairs(struct tl_proxy *proxy, bool drop_all)
 {
     int64_t wait = -1;
@@ -396,6 +409,7 @@ static void *proxy_main(void *arg)
         if (fds[0].revents) {
             accept_pair(proxy);
         }
+        push_to_clients(proxy);
         wait = quiet ? -1 : serve_pairs(proxy, false);
     }
 }
@@ -556,6 +570,18 @@ void tl_proxy_watch(struct tl_proxy *proxy, tl_proxy_watcher watcher, void *user
     pthread_mutex_unlock(&proxy->lock);
 }
 
+void tl_proxy_push(struct tl_proxy *proxy, int code, const char *ext, const char *body)
+{
+    const struct tl_header header = {.code = code, .opaque = 1, .flag = 2};
+    size_t n = 0;
+    char *frame = tl_frame_make(&header, NULL, ext, body, strlen(body), &n);
+    pthread_mutex_lock(&proxy->lock);
+    bytes_add(&proxy->push, frame, n);
+    pthread_mutex_unlock(&proxy->lock);
+    free(frame);
+    wake(proxy);
+}
+
 void tl_proxy_stop(struct tl_proxy *proxy)
 {
     pthread_mutex_lock(&proxy->lock);
@@ -567,5 +593,6 @@ void tl_proxy_stop(struct tl_proxy *proxy)
     close(proxy->wake[0]);
     close(proxy->wake[1]);
     pthread_mutex_destroy(&proxy->lock);
+    free(proxy->push.data);
     free(proxy);
 }

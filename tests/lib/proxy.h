@@ -55,6 +55,8 @@ uint64_t tl_proxy_connections(struct tl_proxy *proxy);    /* accepted so far */
 typedef void (*tl_proxy_watcher)(const char *frame, size_t n, void *user);
 void tl_proxy_watch(struct tl_proxy *proxy, tl_proxy_watcher watcher, void *user);
 
+/* Sends a one-way request (extFields and body are JSON texts) to every client that is connected now, as a broker would. */
+void tl_proxy_push(struct tl_proxy *proxy, int code, const char *ext, const char *body);
 void tl_proxy_stop(struct tl_proxy *proxy);
 
 #endif
