@@ -265,7 +265,7 @@ RUN_TESTS = FLAVOUR=$(FLAVOUR) CC="$(CC)" B=$(B) scripts/run-tests -j $(TEST_JOB
 
 check: all $(CHECK_BINARIES) $(REPLAYS) $(E2E) $(CRASH)
 	$(Q)$(RUN_TESTS) $(CHECK_LONG) $(E2E) $(filter-out $(CHECK_LONG),$(CHECK_BINARIES)) $(foreach f,$(FUZZ_NAMES),"$(B)/test/replay/$(f) tests/fuzz/seeds/$(f) \
-	    tests/fuzz/regressions/$(f)") $(if $(EXAMPLES),scripts/check-examples) scripts/check-snippets scripts/check-abi "$(CRASH) -n 5"
+	    tests/fuzz/regressions/$(f)") $(if $(EXAMPLES),scripts/check-examples) scripts/check-snippets scripts/check-null scripts/check-abi "$(CRASH) -n 5"
 unit: $(CHECK_BINARIES)
 	$(Q)$(RUN_TESTS) $(CHECK_BINARIES)
 $(TEST_LAYERS:%=unit-%): unit-%: $(B)/test/unit/%/run

@@ -333,10 +333,10 @@ bool rq_table_tell(const struct rq_table *table, size_t index, const char **name
         return false;
     }
     const struct rq_option *option = &table->options[index];
-    *name = option->name;
-    *type = rq_option_type_name(option->type);
-    *default_value = option->def ? option->def : "";
-    *range = option->range ? option->range : "";
-    *help = option->help;
+    rq_tell(name, option->name);
+    rq_tell(type, rq_option_type_name(option->type));
+    rq_tell(default_value, option->def ? option->def : "");
+    rq_tell(range, option->range ? option->range : "");
+    rq_tell(help, option->help);
     return true;
 }

@@ -62,7 +62,15 @@ void rq_table_value_text(const struct rq_option *option, const void *object, str
 void rq_table_range_text(const struct rq_option *option, struct rq_buf *out);
 const char *rq_option_type_name(enum rq_option_type type);
 
-/* What a row says of itself, never NULL; false behind the last one. */
+/* Stores a text where one is wanted. */
+static inline void rq_tell(const char **to, const char *text)
+{
+    if (to) {
+        *to = text;
+    }
+}
+
+/* What a row says of itself, never NULL; what is not wanted is NULL. False behind the last one. */
 bool rq_table_tell(const struct rq_table *table, size_t index, const char **name, const char **type,
                    const char **default_value, const char **range, const char **help);
 

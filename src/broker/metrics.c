@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/table.h"
 #include "base/time.h"
 #include "broker/broker.h"
 #include "net/http.h"
@@ -305,10 +306,10 @@ bool rmq_broker_metric_at(size_t index, const char **name, const char **type, co
     if (index >= sizeof metrics / sizeof metrics[0]) {
         return false;
     }
-    *name = metrics[index].name;
-    *type = metrics[index].type;
-    *labels = metrics[index].labels;
-    *help = metrics[index].help;
+    rq_tell(name, metrics[index].name);
+    rq_tell(type, metrics[index].type);
+    rq_tell(labels, metrics[index].labels);
+    rq_tell(help, metrics[index].help);
     return true;
 }
 
