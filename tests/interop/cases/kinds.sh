@@ -154,6 +154,32 @@ case_long_kinds_on_ours() { COUNT=20000 RATE=200 kinds_on_ours; }
 case_long_kinds_on_real_533() { COUNT=20000 RATE=200 kinds_on_real 5.3.3 "push ordered broadcast pull lite pop"; }
 case_long_kinds_on_real_497() { COUNT=20000 RATE=200 kinds_on_real 4.9.7 "push ordered broadcast pull lite"; }
 
+# An ordered handler holds the first message of its queue for longer than a lock and a pull may last (150 s). The stored offset never passes it; when the process is
+# killed it comes to the next member first, and what is behind it only then.
+held_message() {
+    local TOPIC=Held offset end
+    need_members
+    new_topic $TOPIC 1
+    java_produce $TOPIC seed=$TOPIC count=20
+    kind_member ordered holds pause=3600000
+    end=$((SECONDS + 150))
+    while [ $SECONDS -lt $end ]; do
+        offset=$(must peer offsets "ns=$NS" topic=$TOPIC group=G-$TOPIC-ordered | awk '{ print $5 }')
+        [ "$offset" = - ] || [ "$offset" = 0 ] || fail "the handler holds message 0, and $offset is stored"
+        sleep 2
+    done
+    is_killed ordered holds
+    kind_member ordered takes
+    wait_until 120 has_lines "$BROKER-ordered-takes" '"queueOffset"' 20 || fail "$(grep -c . "$RUN/$BROKER-ordered-takes/out") of 20 came to the next member"
+    echo "$(now_us) reset" > "$RUN/$BROKER.floors"
+    note "after 150 s and a kill: $(must group_py lanes "$RUN/$BROKER.floors" "$RUN/$BROKER-ordered-takes/out")"
+    leaves ordered takes
+    has_left ordered takes
+}
+
+case_long_held_message_on_real_533() { need_rmq; use_real 5.3.3; held_message; }
+case_long_held_message_on_ours() { use_ours; held_message; }
+
 # The end-to-end tests of consumers on a real broker, whose delay levels are those that consumer_level_test knows.
 consumer_tests_on_real() {  # VERSION TEST...
     local version=$1 name=tests-real-$1 port test
