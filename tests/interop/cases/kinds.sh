@@ -180,10 +180,10 @@ held_message() {
 case_long_held_message_on_real_533() { need_rmq; use_real 5.3.3; held_message; }
 case_long_held_message_on_ours() { use_ours; held_message; }
 
-# The end-to-end tests of consumers on a real broker, whose delay levels are those that consumer_level_test knows.
-consumer_tests_on_real() {  # VERSION TEST...
-    local version=$1 name=tests-real-$1 port test
-    shift
+# End-to-end tests on one real broker, whose delay levels are those that consumer_level_test knows.
+tests_on_real() {  # NAME VERSION TEST...
+    local name=$1-tests-$2 version=$2 port test
+    shift 2
     need_rmq
     port=$(take_ports)
     real_namesrv "$name-namesrv" "$version" "$port"
@@ -196,9 +196,14 @@ consumer_tests_on_real() {  # VERSION TEST...
 }
 
 case_consumer_tests_on_real_533() {
-    consumer_tests_on_real 5.3.3 consumer_ordered_test consumer_broadcast_test consumer_filter_test consumer_level_test
+    tests_on_real consumer 5.3.3 consumer_ordered_test consumer_broadcast_test consumer_filter_test consumer_level_test
 }
 case_consumer_tests_on_real_497() {
-    consumer_tests_on_real 4.9.7 consumer_ordered_test consumer_broadcast_test consumer_filter_test consumer_level_test \
+    tests_on_real consumer 4.9.7 consumer_ordered_test consumer_broadcast_test consumer_filter_test consumer_level_test \
         pull_consumer_test lite_pull_test lite_pull_group_test
+}
+
+# The five thousand sends at once of send_receive_test are left out: a Java broker on a busy machine answers some of them too late.
+case_producer_tests_on_real_533() {
+    tests_on_real producer 5.3.3 admin_test producer_target_test producer_hook_test producer_trace_test
 }
