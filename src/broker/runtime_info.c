@@ -235,8 +235,9 @@ static void add_timer(struct table *table, struct rmq_broker *broker)
     number(table, "timerReadBehind", (uint64_t)state.behind_ms / 1000);
     number(table, "timerOffsetBehind", (uint64_t)state.behind_offset);
     number(table, "timerCongestNum", (uint64_t)state.waiting);
-    row(table, "timerEnqueueTps", "0.0");
-    row(table, "timerDequeueTps", "0.0");
+    struct rq_slice topic = rq_slice_str(RQ_TOPIC_TIMER);
+    fixed(table, "timerEnqueueTps", rq_stats_tps(&broker->stats, RQ_STATS_TOPIC_PUT_NUMS, topic), 1);
+    fixed(table, "timerDequeueTps", rq_stats_tps(&broker->stats, RQ_STATS_TIMER_DEQUEUE_NUMS, topic), 1);
 }
 
 void rq_process_runtime_info(const struct rq_request *request)

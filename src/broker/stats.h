@@ -29,6 +29,7 @@ enum rq_stats_name {
     RQ_STATS_BROKER_GET_NUMS, /* cluster */
     RQ_STATS_BROKER_ACK_NUMS, /* cluster */
     RQ_STATS_BROKER_CK_NUMS,  /* cluster */
+    RQ_STATS_TIMER_DEQUEUE_NUMS, /* topic of the timers; not in Java's list */
     RQ_STATS_NAMES
 };
 

@@ -347,6 +347,7 @@ static bool deliver_locked(struct rq_timers *timers, int64_t offset, int64_t now
     bool hopeless = put.status == RQ_PUT_MESSAGE_ILLEGAL || put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED;
     if (put.status == RQ_PUT_OK) {
         rq_broker_count_own_put(broker, msg.topic, msg.queue_id, &put);
+        rq_stats_add(&broker->stats, RQ_STATS_TIMER_DEQUEUE_NUMS, timer_topic, 1, 1);
     } else {
         RQ_LOG(WARN, hopeless ? "a message for a later time cannot be delivered and is dropped"
                               : "a message for a later time cannot be delivered yet",

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/sys.h"
 #include "base/time.h"
+#include "broker/broker.h"
 #include "wire/recall.h"
 
 static rmq_broker *broker;
@@ -145,6 +146,13 @@ START_TEST(what_waits_is_told_by_topic)
     ck_assert_int_eq(produce("soon", RQ_PROP_TIMER_DELAY_MS, 20), RQ_RESP_SUCCESS);
     ck_eventually(strcmp(bodies(), "soon ") == 0);
     ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_TIMER_METRICS, NULL, NULL, none), "{\"count\":1,"));
+    rq_stats_sample(&broker->stats, rq_wall_ms());
+    ck_assert(!raw_has(raw_call(raw, RQ_REQ_GET_BROKER_RUNTIME_INFO, NULL, NULL, none),
+                       "\"timerEnqueueTps\":\"0.0\""));
+    const struct rq_hdr_stats header = {.stats_name = rq_slice_str("TIMER_DEQUEUE_NUMS"),
+                                        .stats_key = rq_slice_str(RQ_TOPIC_TIMER)};
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, none),
+                      "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":1,"));
     stop();
 }
 END_TEST
