@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/handle.h"
 #include "client/lite_pull_priv.h"
 #include "client/message.h"
 #include "client/options.h"
@@ -119,35 +120,48 @@ static void fill_inner(const rmq_lite_pull_consumer_options *from, rmq_consumer_
     options->events = from->events;
 }
 
-rmq_status rmq_lite_pull_consumer_create(const rmq_lite_pull_consumer_options *options,
-                                         rmq_lite_pull_consumer **out, rmq_error **err)
+static rmq_status load(const void *options, void *handle, rmq_error **err)
 {
-    if (!out) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "lite pull consumer: out is NULL");
-    }
-    struct rmq_lite_pull_consumer *consumer = rq_calloc(1, sizeof *consumer);
-    if (!consumer) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "lite pull consumer");
-    }
-    rmq_status st = rq_lite_pull_consumer_options_load(options, &consumer->options, err);
-    if (st != RMQ_OK) {
-        rq_free(consumer);
-        return st;
-    }
+    struct rmq_lite_pull_consumer *consumer = handle;
+    return rq_lite_pull_consumer_options_load(options, &consumer->options, err);
+}
+
+static rmq_status open_inside(void *handle, rmq_error **err)
+{
+    struct rmq_lite_pull_consumer *consumer = handle;
+    rmq_consumer_options inner;
     rq_callbacks_init(&consumer->callbacks);
     rq_list_init(&consumer->expressions);
     rq_list_init(&consumer->commits);
-    rmq_consumer_options inner;
     fill_inner(&consumer->options, &inner);
-    st = rq_consumer_create(&inner, &lite_kind, consumer, &consumer->inner, err);
-    if (st != RMQ_OK) {
-        rmq_lite_pull_consumer_destroy(consumer);
-        return st;
+    rmq_status st = rq_consumer_create(&inner, &lite_kind, consumer, &consumer->inner, err);
+    if (st == RMQ_OK) {
+        consumer->inner->manual_commit = !consumer->options.auto_commit;
+        consumer->instance = consumer->inner->instance;
     }
-    consumer->inner->manual_commit = !consumer->options.auto_commit;
-    consumer->instance = consumer->inner->instance;
-    *out = consumer;
-    return RMQ_OK;
+    return st;
+}
+
+static void destroy(void *handle)
+{
+    rmq_lite_pull_consumer_destroy(handle);
+}
+
+static const struct rq_handle_kind handle_kind = {.name = "lite pull consumer",
+                                                  .size = sizeof(struct rmq_lite_pull_consumer),
+                                                  .load = load,
+                                                  .open = open_inside,
+                                                  .destroy = destroy};
+
+rmq_status rmq_lite_pull_consumer_create(const rmq_lite_pull_consumer_options *options,
+                                         rmq_lite_pull_consumer **out, rmq_error **err)
+{
+    void *handle = NULL;
+    rmq_status st = rq_handle_create(&handle_kind, options, out != NULL, &handle, err);
+    if (out && st == RMQ_OK) {
+        *out = handle;
+    }
+    return st;
 }
 
 rmq_status rmq_lite_pull_consumer_create_from_config(const rmq_config *config, rmq_events *events,

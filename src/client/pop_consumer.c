@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/handle.h"
 #include "client/message.h"
 #include "client/options.h"
 #include "client/popped.h"
@@ -321,21 +322,15 @@ rmq_status rmq_pop_consumer_pop(rmq_pop_consumer *consumer, const char *topic,
 
 /* ---- life ---- */
 
-rmq_status rmq_pop_consumer_create(const rmq_pop_consumer_options *options, rmq_pop_consumer **out,
-                                   rmq_error **err)
+static rmq_status load(const void *options, void *handle, rmq_error **err)
 {
-    if (!out) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "pop consumer: out is NULL");
-    }
-    struct rmq_pop_consumer *consumer = rq_calloc(1, sizeof *consumer);
-    if (!consumer) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "pop consumer");
-    }
-    rmq_status st = rq_pop_consumer_options_load(options, &consumer->options, err);
-    if (st != RMQ_OK) {
-        rq_free(consumer);
-        return st;
-    }
+    struct rmq_pop_consumer *consumer = handle;
+    return rq_pop_consumer_options_load(options, &consumer->options, err);
+}
+
+static rmq_status open_inside(void *handle, rmq_error **err)
+{
+    struct rmq_pop_consumer *consumer = handle;
     const rmq_pop_consumer_options *own = &consumer->options;
     const struct rq_instance_options wanted = {
         .namesrv_addr = own->namesrv_addr,
@@ -349,13 +344,29 @@ rmq_status rmq_pop_consumer_create(const rmq_pop_consumer_options *options, rmq_
     rq_callbacks_init(&consumer->callbacks);
     rq_list_init(&consumer->pops);
     atomic_init(&consumer->turn, 0);
-    st = rq_instance_get(&wanted, &consumer->instance, err);
-    if (st != RMQ_OK) {
-        rmq_pop_consumer_destroy(consumer);
-        return st;
+    return rq_instance_get(&wanted, &consumer->instance, err);
+}
+
+static void destroy(void *handle)
+{
+    rmq_pop_consumer_destroy(handle);
+}
+
+static const struct rq_handle_kind handle_kind = {.name = "pop consumer",
+                                                  .size = sizeof(struct rmq_pop_consumer),
+                                                  .load = load,
+                                                  .open = open_inside,
+                                                  .destroy = destroy};
+
+rmq_status rmq_pop_consumer_create(const rmq_pop_consumer_options *options, rmq_pop_consumer **out,
+                                   rmq_error **err)
+{
+    void *handle = NULL;
+    rmq_status st = rq_handle_create(&handle_kind, options, out != NULL, &handle, err);
+    if (out && st == RMQ_OK) {
+        *out = handle;
     }
-    *out = consumer;
-    return RMQ_OK;
+    return st;
 }
 
 rmq_status rmq_pop_consumer_create_from_config(const rmq_config *config, rmq_pop_consumer **out,

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/handle.h"
 #include "client/options.h"
 #include "client/pull_consumer_priv.h"
 #include "client/queue_list.h"
@@ -97,35 +98,46 @@ static rmq_status create_inner(struct rmq_pull_consumer *consumer, rmq_error **e
     return rq_consumer_create(&options, &pull_kind, consumer, &consumer->inner, err);
 }
 
-rmq_status rmq_pull_consumer_create(const rmq_pull_consumer_options *options,
-                                    rmq_pull_consumer **out, rmq_error **err)
+static rmq_status load(const void *options, void *handle, rmq_error **err)
 {
-    if (!out) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "pull consumer: out is NULL");
-    }
-    struct rmq_pull_consumer *consumer = rq_calloc(1, sizeof *consumer);
-    if (!consumer) {
-        return rq_error_set(err, RMQ_ERR_NOMEM, "pull consumer");
-    }
-    rmq_status st = rq_pull_consumer_options_load(options, &consumer->options, err);
-    if (st != RMQ_OK) {
-        rq_free(consumer);
-        return st;
-    }
+    struct rmq_pull_consumer *consumer = handle;
+    return rq_pull_consumer_options_load(options, &consumer->options, err);
+}
+
+static rmq_status open_inside(void *handle, rmq_error **err)
+{
+    struct rmq_pull_consumer *consumer = handle;
     rq_callbacks_init(&consumer->callbacks);
     rq_mutex_init(&consumer->lock);
     rq_cond_init(&consumer->change);
     rq_list_init(&consumer->queues);
     rq_list_init(&consumer->pulls);
     rq_timer_init(&consumer->persist_timer, rq_pull_consumer_on_persist);
-    st = create_inner(consumer, err);
-    if (st != RMQ_OK) {
-        rmq_pull_consumer_destroy(consumer);
-        return st;
+    rmq_status st = create_inner(consumer, err);
+    consumer->instance = st == RMQ_OK ? consumer->inner->instance : NULL;
+    return st;
+}
+
+static void destroy(void *handle)
+{
+    rmq_pull_consumer_destroy(handle);
+}
+
+static const struct rq_handle_kind handle_kind = {.name = "pull consumer",
+                                                  .size = sizeof(struct rmq_pull_consumer),
+                                                  .load = load,
+                                                  .open = open_inside,
+                                                  .destroy = destroy};
+
+rmq_status rmq_pull_consumer_create(const rmq_pull_consumer_options *options,
+                                    rmq_pull_consumer **out, rmq_error **err)
+{
+    void *handle = NULL;
+    rmq_status st = rq_handle_create(&handle_kind, options, out != NULL, &handle, err);
+    if (out && st == RMQ_OK) {
+        *out = handle;
     }
-    consumer->instance = consumer->inner->instance;
-    *out = consumer;
-    return RMQ_OK;
+    return st;
 }
 
 rmq_status rmq_pull_consumer_create_from_config(const rmq_config *config, rmq_pull_consumer **out,
