@@ -243,7 +243,8 @@ static rmq_status open_files(struct rq_store *store, rmq_error **err)
     bool normal = closed && !lengthened;
     if (st == RMQ_OK) {
         rq_contents_begin(store, closed);
-        st = write_abort(store, err);
+        /* After a crash of this run it is there: syncing it again would wait for all that the crash left unwritten. */
+        st = closed || !store->contents_count ? write_abort(store, err) : RMQ_OK;
     }
     return st == RMQ_OK ? rq_store_recover(store, normal, err) : st;
 }
