@@ -59,6 +59,8 @@ static void fill(void)
     append_many("T", 0, 400, 500, NULL);
     wait_for_line("queue 1 0 5 T\n");
     wait_for_line("queue 0 0 500 T\n");
+    ck_assert_int_eq(rq_store_flush(fix.store, NULL),
+                     RMQ_OK); /* the checkpoint is of the last message now */
 }
 
 static void crash(void)
