@@ -168,6 +168,31 @@ START_TEST(routes_clusters_and_topics_mean_the_same_when_written_again)
 }
 END_TEST
 
+START_TEST(assignments_tell_queues_and_whether_they_are_popped)
+{
+    struct rq_assignments out;
+    struct rq_slice two = rq_slice_str(
+        "{\"messageQueueAssignments\":[{\"messageQueue\":{\"brokerName\":\"b\",\"queueId\":-1,\"topic\":"
+        "\"T\"},\"mode\":\"POP\"},{\"messageQueue\":{\"brokerName\":\"b\",\"queueId\":3,\"topic\":\"T\"}}]}");
+    ck_assert_int_eq(rq_assignments_parse(two, &out, NULL), RMQ_OK);
+    ck_assert_uint_eq(out.count, 2);
+    ck_assert(out.pops[0] && !out.pops[1]);
+    ck_assert_int_eq(out.queues[0].queue_id, -1);
+    ck_assert_int_eq(out.queues[1].queue_id, 3);
+    rq_assignments_clear(&out);
+    /* nobody knows is not the same as nothing */
+    ck_assert_int_eq(rq_assignments_parse(rq_slice_str("{}"), &out, NULL), RMQ_ERR_NOT_FOUND);
+    ck_assert_int_eq(
+        rq_assignments_parse(rq_slice_str("{\"messageQueueAssignments\":[]}"), &out, NULL), RMQ_OK);
+    ck_assert_uint_eq(out.count, 0);
+    rq_assignments_clear(&out);
+    ck_assert_int_eq(
+        rq_assignments_parse(rq_slice_str("{\"messageQueueAssignments\":[{\"mode\":\"POP\"}]}"), &out,
+                             NULL),
+        RMQ_ERR_PROTOCOL);
+}
+END_TEST
+
 START_TEST(a_compressed_registration_reads_back)
 {
     struct rq_topic_config topics[2] = {
@@ -211,6 +236,7 @@ Suite *bodies_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, heartbeats_locks_offsets_and_lists_mean_the_same_when_written_again);
     tcase_add_test(tc, routes_clusters_and_topics_mean_the_same_when_written_again);
+    tcase_add_test(tc, assignments_tell_queues_and_whether_they_are_popped);
     tcase_add_test(tc, a_compressed_registration_reads_back);
     suite_add_tcase(suite, tc);
     return suite;
