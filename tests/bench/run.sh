@@ -167,6 +167,22 @@ bench_broker() {  # PID NS: prints "async sync consume"
     echo
 }
 
+# 64 threads of one sender, each waiting for its answers, beside 8 consumers of one group; our client for both brokers.
+mixed() {  # NS: prints "messages/s p99-of-a-send"
+    local ns=$1 members="" line
+    "$rmq" topic create -n "$ns" -t Mixed -q 8 > /dev/null 2>&1
+    for _ in 1 2 3 4 5 6 7 8; do
+        "$rmq" bench consume -n "$ns" -t Mixed -g mixed --count 1000000000 --warmup 0 --timeout 600 > /dev/null 2>&1 &
+        members="$members $!"
+    done
+    line=$("$rmq" bench produce -n "$ns" -t Mixed --mode sync --threads 64 --count "$sync_count" --size 1024 --warmup "$warm" -o json 2> "$work/last.err" | tail -n 1)
+    # shellcheck disable=SC2086
+    kill -TERM $members 2> /dev/null
+    # shellcheck disable=SC2086
+    wait $members 2> /dev/null
+    echo "$(value msgs_per_s "$line") $(value p99_us "$line")"
+}
+
 idle_of() {  # PID...: "KiB threads" of all together
     local pid rss=0 threads=0
     for pid in "$@"; do
@@ -222,10 +238,18 @@ printf '\n%-28s %8s | %8s %8s\n' "broker, CPU µs a message" "Java/ours" ours Ja
 broker_row "async" 6 "${ours_costs[0]}" "${real_costs[0]}"
 broker_row "sync" 14 "${ours_costs[1]}" "${real_costs[1]}"
 broker_row "consume" 0.6 "${ours_costs[2]}" "${real_costs[2]}"
+read -r ours_rate ours_p99 < <(mixed "$ours_ns")
+real_rate=-
+real_p99=-
+[ -z "$real" ] || read -r real_rate real_p99 < <(mixed "$real_ns")
+printf '%-28s %8s | %8s %8s   at least 4x Java\n' "64 senders, 8 consumers, /s" "$(ratio "$real_rate" "$ours_rate")" "$ours_rate" "$real_rate"
+broker_row "  p99 of a send, µs" "a quarter of Java's" "$ours_p99" "$real_p99"
 broker_row "idle with name server, KiB" 16384 "$ours_rss" "$real_rss"
 broker_row "threads" 8 "$ours_threads" "$real_threads"
 broker_row "start of process, ms" 50 "$(start_time_ms)" -
 {
+    echo "{\"what\":\"mixed\",\"peer\":\"ours\",\"msgs_per_s\":\"$ours_rate\",\"p99_us\":\"$ours_p99\"}"
+    echo "{\"what\":\"mixed\",\"peer\":\"java\",\"msgs_per_s\":\"$real_rate\",\"p99_us\":\"$real_p99\"}"
     echo "{\"what\":\"broker\",\"peer\":\"ours\",\"async\":\"${ours_costs[0]}\",\"sync\":\"${ours_costs[1]}\",\"consume\":\"${ours_costs[2]}\",\"idle_kb\":\"$ours_rss\",\"threads\":\"$ours_threads\"}"
     echo "{\"what\":\"broker\",\"peer\":\"java\",\"async\":\"${real_costs[0]}\",\"sync\":\"${real_costs[1]}\",\"consume\":\"${real_costs[2]}\",\"idle_kb\":\"$real_rss\",\"threads\":\"$real_threads\"}"
 } >> "$lines"
