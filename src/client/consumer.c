@@ -203,6 +203,7 @@ static void init_parts(struct rmq_consumer *consumer)
     rq_list_init(&consumer->topics);
     rq_list_init(&consumer->asks);
     rq_list_init(&consumer->backs);
+    rq_list_init(&consumer->firsts);
     rq_timer_init(&consumer->rebalance_timer, on_rebalance);
     rq_timer_init(&consumer->persist_timer, on_persist);
     rq_timer_init(&consumer->expire_timer, on_expire);

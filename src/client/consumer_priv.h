@@ -254,6 +254,7 @@ struct rmq_consumer {
     struct rq_list topics;
     struct rq_list asks;
     struct rq_list backs;   /* struct rq_back.node: send-backs under way or waiting */
+    struct rq_list firsts;  /* commits of queues that have none yet: those under way, and those that wait for them */
     bool acks_alone;        /* a broker does not know acknowledgements of several messages */
     int64_t last_version;   /* subVersion only grows */
     int64_t quiet_until_ms; /* refused offsets are not logged before this */

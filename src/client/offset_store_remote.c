@@ -6,6 +6,8 @@
  * and an offset that was never known is never committed. On the I/O thread. Counterparts:
  * RemoteBrokerOffsetStore, RebalancePushImpl.computePullFromWhere.
  */
+#include <string.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -181,10 +183,15 @@ static void on_computed(struct rq_ask *request, rmq_status status, struct rq_in 
  * (sysFlag 1), as Java's do; offsets that move are committed at the next pull answer instead, at
  * most every EAGER_MS, so that a process that dies repeats little.
  */
+enum place { ORDINARY, FIRST, BEHIND_FIRST };
+
 struct commit {
     struct rq_ask ask;
     struct rq_owned *owned; /* referenced */
     int64_t offset;
+    int64_t timeout_ms;
+    enum place place;
+    struct rq_list node; /* in consumer->firsts, unless it is an ordinary one */
 };
 
 static void note_answer(struct commit *commit, rmq_status status, struct rq_in *answer)
@@ -202,6 +209,91 @@ static void note_answer(struct commit *commit, rmq_status status, struct rq_in *
     }
 }
 
+/*
+ * A Java broker makes the table of a group's offsets of a topic when the first of them comes, without a lock: of two that come at the same time one may
+ * be lost although it was confirmed. So the first goes alone, and the others when it has been answered.
+ */
+static bool is_same_table(const struct rq_owned *a, const struct rq_owned *b)
+{
+    return strcmp(a->name.topic, b->name.topic) == 0 &&
+           strcmp(a->name.broker_name, b->name.broker_name) == 0;
+}
+
+/* An offset of 0 may be none: brokers say so of a queue that begins there. */
+static bool has_table(const struct rq_owned *owned)
+{
+    if (owned->committed > 0 || !owned->topic) {
+        return owned->committed > 0;
+    }
+    for (struct rq_list *node = owned->topic->queues.next; node != &owned->topic->queues;
+         node = node->next) {
+        const struct rq_owned *other = RQ_CONTAINER_OF(node, struct rq_owned, node);
+        if (other->committed > 0 && is_same_table(owned, other)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void classify(struct commit *commit)
+{
+    struct rmq_consumer *consumer = commit->owned->consumer;
+    if (has_table(commit->owned)) {
+        return;
+    }
+    commit->place = FIRST;
+    for (struct rq_list *node = consumer->firsts.next; node != &consumer->firsts; node = node->next) {
+        const struct commit *other = RQ_CONTAINER_OF(node, struct commit, node);
+        if (is_same_table(other->owned, commit->owned)) {
+            commit->place = BEHIND_FIRST;
+        }
+    }
+    rq_list_add_tail(&consumer->firsts, &commit->node);
+}
+
+static void send_commit(struct commit *commit)
+{
+    struct rq_owned *owned = commit->owned;
+    struct rmq_consumer *consumer = owned->consumer;
+    struct rq_hdr_update_consumer_offset fields = {
+        .consumer_group = rq_slice_str(consumer->options.consumer_group),
+        .topic = rq_slice_str(owned->name.topic),
+        .queue_id = owned->name.queue_id,
+        .commit_offset = commit->offset};
+    struct rq_peer *peer = rq_instance_broker(
+        consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ANY, RQ_MASTER_ID, NULL);
+    rq_consumer_ask(consumer, &commit->ask, peer, RQ_REQ_UPDATE_CONSUMER_OFFSET,
+                    &rq_tab_update_consumer_offset, &fields, commit->timeout_ms);
+}
+
+static struct commit *find_behind(const struct rq_owned *owned)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    for (struct rq_list *node = consumer->firsts.next; node != &consumer->firsts; node = node->next) {
+        struct commit *commit = RQ_CONTAINER_OF(node, struct commit, node);
+        if (commit->place == BEHIND_FIRST && is_same_table(commit->owned, owned)) {
+            return commit;
+        }
+    }
+    return NULL;
+}
+
+/* Those behind a first that was not answered end as it did, so that a silent broker costs one deadline. Each end may change the list. */
+static void end_first(struct commit *first, rmq_status status)
+{
+    struct commit *commit = NULL;
+    rq_list_remove(&first->node);
+    while ((commit = find_behind(first->owned)) != NULL) {
+        commit->place = ORDINARY;
+        rq_list_remove(&commit->node);
+        if (status == RMQ_OK) {
+            send_commit(commit);
+        } else {
+            commit->ask.done(&commit->ask, status, NULL);
+        }
+    }
+}
+
 static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in *answer)
 {
     struct commit *commit = RQ_CONTAINER_OF(request, struct commit, ask);
@@ -211,6 +303,9 @@ static void on_committed(struct rq_ask *request, rmq_status status, struct rq_in
     owned->committing = false;
     owned->last_offset = -1;
     note_answer(commit, status, answer);
+    if (commit->place == FIRST) {
+        end_first(commit, status);
+    }
     if (last >= 0 && last != owned->committed && status != RMQ_ERR_CLOSED) {
         rq_offset_commit(owned, last, RQ_ASK_TIMEOUT_MS / 3);
     }
@@ -245,21 +340,16 @@ void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms
     if (!commit) {
         return; /* nothing is known, or no memory: the next round sends it */
     }
-    *commit = (struct commit){.owned = owned, .offset = offset};
+    *commit = (struct commit){.owned = owned, .offset = offset, .timeout_ms = timeout_ms};
     commit->ask.done = on_committed;
-    struct rq_hdr_update_consumer_offset fields = {
-        .consumer_group = rq_slice_str(consumer->options.consumer_group),
-        .topic = rq_slice_str(owned->name.topic),
-        .queue_id = owned->name.queue_id,
-        .commit_offset = offset};
-    struct rq_peer *peer = rq_instance_broker(
-        consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ANY, RQ_MASTER_ID, NULL);
     owned->committing = true;
     owned->committed_ms = rq_loop_now(consumer->loop);
     consumer->commits++;
     rq_owned_retain(owned);
-    rq_consumer_ask(consumer, &commit->ask, peer, RQ_REQ_UPDATE_CONSUMER_OFFSET,
-                    &rq_tab_update_consumer_offset, &fields, timeout_ms);
+    classify(commit);
+    if (commit->place != BEHIND_FIRST) {
+        send_commit(commit);
+    }
 }
 
 /* -1: nothing is known, or the program decides. */

@@ -2,6 +2,7 @@
 /* Copyright The librmq Authors */
 /* Offsets: a group goes on where it stopped, and an offset that could not be read is asked for
  * again instead of being taken for 0. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
+#include "lib/proxy.h"
 #include "lib/usage.h"
 
 #define QUERY_CONSUMER_OFFSET  14
@@ -137,6 +140,57 @@ static bool a_tick_passed(void *arg)
     return tl_now_ms() > *(int64_t *)arg + 20;
 }
 
+static void *destroy(void *consumer)
+{
+    rmq_consumer_destroy(consumer);
+    return NULL;
+}
+
+static bool has_committed(void *proxy)
+{
+    return tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET) > 0;
+}
+
+/* The answer to the first comes after 2 s; until then there must be no second. Then all are stored. */
+static void the_first_offset_of_a_new_group_goes_alone(void)
+{
+    struct tl_cluster cluster;
+    char route[160];
+    char retry[96];
+    pthread_t thread;
+    tl_cluster_start(&cluster, 8);
+    tl_cluster_needs_own(&cluster);
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct tl_namesrv *namesrv = tl_namesrv_start();
+    snprintf(route, sizeof route, "broker-a@%s", tl_proxy_addr(proxy));
+    snprintf(retry, sizeof retry, "%%RETRY%%%s", cluster.group);
+    tl_namesrv_brokers(namesrv, NULL, route, 8);
+    tl_namesrv_route(namesrv, retry, 17, NULL);
+    TL_CHECK(tl_proxy_script(proxy, "delay response 15 times 1 ms 2000"));
+    struct tl_cluster behind = cluster;
+    snprintf(behind.namesrv, sizeof behind.namesrv, "%s", tl_namesrv_addr(namesrv));
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 80);
+    rmq_consumer *consumer = tl_consumer(&behind, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, 80, 10000);
+    TL_EQUAL(pthread_create(&thread, NULL, destroy, consumer), 0);
+    TL_CHECK(tl_wait(has_committed, proxy, 10000));
+    tl_pause(100);
+    TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), 1);
+    pthread_join(thread, NULL);
+    TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), 8);
+
+    consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_send(&cluster, producer, "m", 80, 1);
+    tl_seen_wait(&seen, 81, 10000);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 81);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(namesrv);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_group_can_start_at_a_time(void)
 {
     struct tl_cluster cluster;
@@ -173,6 +227,7 @@ int main(int argc, char **argv)
         TL_CASE(an_offset_that_cannot_be_read_is_asked_for_again),
         TL_CASE(an_offset_that_was_never_known_is_not_committed),
         TL_CASE(shutdown_keeps_its_deadline_when_commits_are_not_answered),
+        TL_CASE(the_first_offset_of_a_new_group_goes_alone),
         TL_CASE(a_group_can_start_at_a_time),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
