@@ -90,13 +90,13 @@ struct rq_slice rq_namespace_of_endpoint(const char *addr)
 {
     const char *scheme = strstr(addr, "://");
     const char *start = scheme ? scheme + 3 : addr;
-    const char *p = start;
     bool split = false; /* a word, "_", a word behind the prefix */
     if (strncmp(start, ENDPOINT_PREFIX, strlen(ENDPOINT_PREFIX)) != 0) {
         return rq_slice(NULL, 0);
     }
     const char *first = start + strlen(ENDPOINT_PREFIX);
-    for (p = first; is_word(*p); p++) {
+    const char *p = first;
+    for (; is_word(*p); p++) {
         split = split || (*p == '_' && p > first && is_word(p[1]));
     }
     return split && *p == '.' ? rq_slice(start, (size_t)(p - start)) : rq_slice(NULL, 0);
