@@ -43,7 +43,10 @@ RMQ_INTEROP_CACHE=$cache tests/interop/real.sh 5.3.3 "$port" "$work/real.d" flus
 pids="$pids $!"
 ours=$(namesrv_of "$work/ours")
 real=$(namesrv_of "$work/real")
-[ -n "$ours" ] && [ -n "$real" ] || { tail -n 3 "$work/ours" "$work/real" >&2; exit 1; }
+if [ -z "$ours" ] || [ -z "$real" ]; then
+    tail -n 3 "$work/ours" "$work/real" >&2
+    exit 1
+fi
 
 # rate NAMESRV THREADS COUNT: messages a second, all acknowledged
 rate() {
