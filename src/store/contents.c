@@ -58,13 +58,11 @@ rmq_status rq_contents_write(struct rq_store *store, rmq_error **err)
     return st;
 }
 
+/* Empty at the end. */
 static struct rq_slice take_word(struct rq_slice *rest, char end)
 {
-    const char *stop = rest->n > 0 ? memchr(rest->p, end, rest->n) : NULL;
-    size_t n = stop ? (size_t)(stop - rest->p) : rest->n;
-    struct rq_slice word = rq_slice(rest->p, n);
-    rest->p += stop ? n + 1 : n;
-    rest->n -= stop ? n + 1 : n;
+    struct rq_slice word = rq_slice(NULL, 0);
+    (void)rq_slice_next(rest, end, &word);
     return word;
 }
 
