@@ -302,7 +302,7 @@ static int64_t first_from(struct rq_consume_queue *queue, int64_t commit_log_min
     int64_t low = rq_mapped_file_queue_min(&queue->files) / RQ_CQ_ENTRY_BYTES;
     int64_t end = end_of(queue) / RQ_CQ_ENTRY_BYTES;
     int64_t high = end;
-    struct rq_store_entry entry;
+    struct rq_store_entry entry = {0};
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         int64_t real = next_real(queue, middle, high, &entry);
