@@ -75,13 +75,18 @@ static void open_cache(struct rq_loop *loop)
     }
 }
 
-/* One that fits without wasting half of it. */
+/* One that fits without wasting half of it. A frame in a slot may be taken back by who put it there: only what was taken out is looked at. */
 static struct rq_frame_ref *find_kept(struct rq_frame_cache *cache, size_t n)
 {
     for (size_t i = 0; i < RQ_FRAME_CACHE_SLOTS; i++) {
-        struct rq_frame_ref *ref = atomic_load_explicit(&cache->slots[i], memory_order_acquire);
+        bool any = atomic_load_explicit(&cache->slots[i], memory_order_relaxed) != NULL;
+        struct rq_frame_ref *ref = any ? atomic_exchange(&cache->slots[i], NULL) : NULL;
+        struct rq_frame_ref *expected = NULL;
         if (ref && ref->cap >= n && ref->cap / 2 <= n) {
-            return atomic_exchange(&cache->slots[i], NULL); /* only this thread empties slots */
+            return ref;
+        }
+        if (ref && !atomic_compare_exchange_strong(&cache->slots[i], &expected, ref)) {
+            free_ref(ref);
         }
     }
     return NULL;
