@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rmq/log.h>
@@ -332,6 +333,16 @@ static int count_entries(const char *path)
 int count_threads(void)
 {
     return count_entries("/proc/self/task");
+}
+
+void await_threads(int n)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    int64_t end = rq_deadline_ms(30000);
+    while (count_threads() > n) {
+        ck_assert_int_lt(rq_mono_ms(), end);
+        nanosleep(&pause, NULL);
+    }
 }
 
 int count_fds(void)
