@@ -180,7 +180,7 @@ held_message() {
 case_long_held_message_on_real_533() { need_rmq; use_real 5.3.3; held_message; }
 case_long_held_message_on_ours() { use_ours; held_message; }
 
-# End-to-end tests on one real broker, whose delay levels are those that consumer_level_test knows.
+# End-to-end tests on one real broker, which filters by properties and whose delay levels are those that consumer_level_test knows.
 tests_on_real() {  # NAME VERSION TEST...
     local name=$1-tests-$2 version=$2 port test
     shift 2
@@ -188,7 +188,7 @@ tests_on_real() {  # NAME VERSION TEST...
     port=$(take_ports)
     real_namesrv "$name-namesrv" "$version" "$port"
     real_broker "$name" "$version" $((port + 4)) "127.0.0.1:$port" \
-        "messageDelayLevel=1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s"
+        "messageDelayLevel=1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s" enablePropertyFilter=true
     must peer waitBroker "ns=127.0.0.1:$port" "broker=$name" > /dev/null
     for test in "$@"; do run_e2e "127.0.0.1:$port" "$test"; done
     stop_server "$name"
