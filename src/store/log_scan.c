@@ -82,7 +82,7 @@ static bool is_record(const struct rq_mapped_file *file, size_t pos, int64_t not
 static bool scan_piece(const struct rq_mapped_file *file, struct piece piece, int64_t not_before_ms,
                        struct rq_record *out)
 {
-    const char first = (char)(RQ_RECORD_MAGIC_V1 >> 24);
+    const unsigned char first = RQ_RECORD_MAGIC_V1 >> 24;
     const char *end = file->data + piece.upto;
     const char *p = file->data + piece.from + MAGIC_AT;
     while (p < end && (p = memchr(p, first, (size_t)(end - p)))) {
