@@ -97,6 +97,8 @@ public final class Tour {
                 throw new IllegalStateException("the consumer did not get everything");
             }
             consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
+            // The first one may have found no broker yet, and the next comes after half a minute.
+            producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock();
         }
 
         /** The topic may be on its way. */
