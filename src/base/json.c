@@ -15,6 +15,7 @@
 /* Digits that a double holds exactly. */
 #define SAFE_DIGITS 15
 #define JSON_MAX ((size_t)64 << 20)
+#define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
 struct reader {
     const char *p;
@@ -32,6 +33,40 @@ static rmq_status bad(const struct reader *r, const char *what, size_t at, rmq_e
     return rq_error_set(err, RMQ_ERR_PROTOCOL, "JSON: %s at byte %zu", what, at);
 }
 
+/* Length of the valid UTF-8 sequence at p, 0 when there is none. */
+static size_t utf8_len(const unsigned char *p, size_t n)
+{
+    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : p[0] >= 0xE0 && p[0] < 0xF0 ? 3
+                 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4 : 0;
+    if (len == 0 || len > n) {
+        return 0;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
+    bool beyond = (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF4 && p[1] > 0x8F);
+    return overlong || beyond ? 0 : len;
+}
+
+/* A byte that belongs to no character becomes U+FFFD, as Java decodes it: else two names that differ here would be one when they are written. */
+static void add_utf8(struct rq_buf *out, const char *p, size_t n)
+{
+    size_t plain = 0;
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_len((const unsigned char *)p + i, n - i);
+        if (len == 0) {
+            rq_buf_add(out, p + plain, i - plain);
+            rq_buf_add_str(out, REPLACEMENT);
+            plain = i + 1;
+        }
+        i += len ? len : 1;
+    }
+    rq_buf_add(out, p + plain, n - plain);
+}
+
 static void copy_string(struct reader *r)
 {
     const char *start = r->p++;
@@ -41,7 +76,7 @@ static void copy_string(struct reader *r)
     if (r->p < r->end) {
         r->p++;
     }
-    rq_buf_add(&r->out, start, (size_t)(r->p - start));
+    add_utf8(&r->out, start, (size_t)(r->p - start));
 }
 
 static bool is_word(char c)
@@ -237,24 +272,6 @@ const char *rq_json_str(const cJSON *json, const char *name, const char *def)
     return cJSON_IsString(item) ? item->valuestring : def;
 }
 
-/* Length of the valid UTF-8 sequence at p, 0 when there is none. */
-static size_t utf8_len(const unsigned char *p, size_t n)
-{
-    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : p[0] >= 0xE0 && p[0] < 0xF0 ? 3
-                 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4 : 0;
-    if (len == 0 || len > n) {
-        return 0;
-    }
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
-    bool beyond = (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF4 && p[1] > 0x8F);
-    return overlong || beyond ? 0 : len;
-}
-
 static void add_escaped(struct rq_buf *out, unsigned char c)
 {
     static const char shorts[] = "\bb\ff\nn\rr\tt\"\"\\\\";
@@ -284,7 +301,7 @@ void rq_json_add_string(struct rq_buf *out, struct rq_slice text)
             break;
         }
         if (len == 0) {
-            rq_buf_add_str(out, "\xEF\xBF\xBD");
+            rq_buf_add_str(out, REPLACEMENT);
         } else {
             add_escaped(out, p[i]);
         }

@@ -98,6 +98,18 @@ START_TEST(deep_nesting_is_refused)
 }
 END_TEST
 
+START_TEST(bytes_of_no_character_are_read_as_java_reads_them)
+{
+    cJSON *json = NULL;
+    rmq_error *err = NULL;
+    const char text[] = "{\"a\xFF\xE6\xB5\":\"\xC0\x80 \xE6\xB5\x8B\"}";
+    ck_assert_int_eq(rq_json_parse(rq_slice(text, sizeof text - 1), &json, &err), RMQ_OK);
+    ck_assert_str_eq(json->child->string, "a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    ck_assert_str_eq(json->child->valuestring, "\xEF\xBF\xBD\xEF\xBF\xBD \xE6\xB5\x8B");
+    rq_json_free(json);
+}
+END_TEST
+
 START_TEST(strings_are_escaped_and_read_back)
 {
     static const char raw[] = "quote\" back\\ tab\t nul-free é 😀 \x01 end";
@@ -125,6 +137,7 @@ Suite *json_suite(void)
     tcase_add_test(tc, sixty_four_bit_numbers_keep_every_digit);
     tcase_add_test(tc, a_text_cut_at_any_byte_is_an_error_and_never_a_crash);
     tcase_add_test(tc, deep_nesting_is_refused);
+    tcase_add_test(tc, bytes_of_no_character_are_read_as_java_reads_them);
     tcase_add_test(tc, strings_are_escaped_and_read_back);
     suite_add_tcase(suite, tc);
     return suite;
