@@ -335,11 +335,36 @@ int count_threads(void)
     return count_entries("/proc/self/task");
 }
 
-void await_threads(int n)
+static bool is_named(const char *thread, const char *name)
+{
+    char path[300];
+    char text[32] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", thread);
+    FILE *f = thread[0] != '.' ? fopen(path, "r") : NULL;
+    bool found = f && fgets(text, sizeof text, f) && strncmp(text, name, strlen(name)) == 0;
+    if (f) {
+        fclose(f);
+    }
+    return found;
+}
+
+static int count_named(const char *name)
+{
+    DIR *dir = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(dir);
+    int n = 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        n += is_named(e->d_name, name);
+    }
+    closedir(dir);
+    return n;
+}
+
+void await_look_ups(void)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
     int64_t end = rq_deadline_ms(30000);
-    while (count_threads() > n) {
+    while (count_named("rmq-resolve") > 0) {
         ck_assert_int_lt(rq_mono_ms(), end);
         nanosleep(&pause, NULL);
     }

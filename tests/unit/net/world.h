@@ -70,7 +70,7 @@ bool read_all(int fd, void *p, size_t n);
 bool reads_end(int fd); /* the peer closes within 10 s; what it sends before is skipped */
 
 int count_threads(void);
-void await_threads(int n); /* until there are no more than n */
+void await_look_ups(void); /* until those that nobody waits for any more have ended, too */
 int count_fds(void);
 
 #endif
