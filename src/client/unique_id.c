@@ -23,6 +23,7 @@
 #include "wire/msgid.h"
 
 #define MONTH_MS             ((int64_t)28 * 86400000)
+#define COUNTER_BITS         16
 #define LONGER_THAN_MONTH_MS ((int64_t)35 * 86400000) /* lies in the next month, and only there */
 
 struct origin {
@@ -38,7 +39,7 @@ struct origin {
 static _Atomic(struct origin *) current_origin;
 static _Atomic uint64_t
     current_maker; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
-static atomic_uint_fast32_t counter;
+static _Atomic uint64_t last_moment; /* atomic: see next_moment */
 
 /* Start of the month that now_ms lies in, local time; 0 when libc cannot compute it. Not by mktime: it reads the zone anew each
  * time, and frees the old one behind a lock that the thread sanitizer cannot see. */
@@ -121,6 +122,22 @@ static const struct origin *make_origin(struct origin *spare, int64_t mono_ms)
     return origin;
 }
 
+/*
+ * The time of an id, in ms of the monotonic clock, and in the low 16 bits the counter, which goes on: later than any before, so no two are equal. Who comes with an old
+ * time, since it had to wait for a processor, gets the time of the last one, and a counter that runs over takes the time on by a ms.
+ */
+static uint64_t next_moment(int64_t mono_ms)
+{
+    uint64_t now = (uint64_t)mono_ms << COUNTER_BITS;
+    uint64_t last = atomic_load_explicit(&last_moment, memory_order_relaxed);
+    uint64_t next;
+    do {
+        next = last < now ? now | (uint16_t)(last + 1) : last + 1;
+    } while (!atomic_compare_exchange_weak_explicit(&last_moment, &last, next, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return next;
+}
+
 size_t rq_unique_id(int64_t mono_ms, char out[RQ_UNIQUE_ID_MAX + 1])
 {
     struct origin spare;
@@ -129,9 +146,10 @@ size_t rq_unique_id(int64_t mono_ms, char out[RQ_UNIQUE_ID_MAX + 1])
         origin = make_origin(&spare, mono_ms);
     }
     uint8_t tail[6];
-    uint32_t n = (uint32_t)atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
-    rq_store_be32(tail, (uint32_t)(mono_ms + origin->wall_minus_mono_ms - origin->month_start_ms));
-    rq_store_be16(tail + 4, (uint16_t)n);
+    uint64_t moment = next_moment(mono_ms);
+    int64_t ms = (int64_t)(moment >> COUNTER_BITS);
+    rq_store_be32(tail, (uint32_t)(ms + origin->wall_minus_mono_ms - origin->month_start_ms));
+    rq_store_be16(tail + 4, (uint16_t)moment);
     memcpy(out, origin->prefix, origin->prefix_len);
     rq_hex_upper(tail, sizeof tail, out + origin->prefix_len);
     char *end = out + origin->prefix_len + 2 * sizeof tail;

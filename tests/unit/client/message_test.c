@@ -227,6 +227,21 @@ START_TEST(unique_ids_are_unique_across_threads_and_a_fork)
 }
 END_TEST
 
+START_TEST(ids_made_with_an_old_time_are_unique)
+{
+    static char many[3 * 65536][RQ_UNIQUE_ID_MAX + 1];
+    size_t n = sizeof many / sizeof many[0];
+    int64_t now = rq_mono_ms();
+    for (size_t i = 0; i < n; i++) {
+        rq_unique_id(now - (int64_t)(i % 2), many[i]);
+    }
+    qsort(many, n, sizeof many[0], compare_ids);
+    for (size_t i = 1; i < n; i++) {
+        ck_assert_str_ne(many[i - 1], many[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_unique_id_tells_pid_and_time_as_java_reads_it)
 {
     char id[RQ_UNIQUE_ID_MAX + 1];
@@ -257,6 +272,7 @@ Suite *message_suite(void)
     tcase_add_test(cases, a_body_belongs_to_whom_the_verb_says);
     tcase_add_test(cases, a_body_that_cannot_be_taken_stays_the_callers);
     tcase_add_test(cases, unique_ids_are_unique_across_threads_and_a_fork);
+    tcase_add_test(cases, ids_made_with_an_old_time_are_unique);
     tcase_add_test(cases, a_unique_id_tells_pid_and_time_as_java_reads_it);
     suite_add_tcase(suite, cases);
     return suite;
