@@ -437,6 +437,10 @@ void rq_receive_hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int6
 void rq_receive_nothing(struct rq_owned *owned);
 /* An answer that is none of a pull or pop: asks again later. */
 void rq_receive_refusal(struct rq_owned *owned, rmq_status status, const struct rq_in *answer);
+/* A pull or pop has ended: take reads its answer, and the next one is asked for. Nothing of it for a queue that was given up meanwhile. */
+typedef void rq_receive_take(struct rq_owned *owned, struct rq_in *answer);
+void rq_receive_ended(struct rq_owned *owned, rmq_status status, struct rq_in *answer,
+                      rq_receive_take *take);
 
 /* ---- pull.c: loop ---- */
 

@@ -84,15 +84,7 @@ static void take_answer(struct rq_owned *owned, struct rq_in *answer)
 static void on_popped(struct rq_ask *ask, rmq_status status, struct rq_in *answer)
 {
     struct rq_owned *owned = RQ_CONTAINER_OF(ask, struct rq_owned, ask);
-    owned->asking = false;
-    if (owned->topic && owned->consumer->running) {
-        if (status == RMQ_OK) {
-            take_answer(owned, answer);
-        } else {
-            rq_receive_refusal(owned, status, NULL);
-        }
-        rq_pull(owned);
-    }
+    rq_receive_ended(owned, status, answer, take_answer);
     rq_owned_release(owned);
 }
 

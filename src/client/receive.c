@@ -131,3 +131,18 @@ void rq_receive_refusal(struct rq_owned *owned, rmq_status status, const struct 
     owned->broker_id = RQ_MASTER_ID;
     rq_owned_retry(owned);
 }
+
+void rq_receive_ended(struct rq_owned *owned, rmq_status status, struct rq_in *answer,
+                      rq_receive_take *take)
+{
+    owned->asking = false;
+    if (!owned->topic || !owned->consumer->running) {
+        return; /* given up meanwhile */
+    }
+    if (status == RMQ_OK) {
+        take(owned, answer);
+    } else {
+        rq_receive_refusal(owned, status, NULL);
+    }
+    rq_pull(owned);
+}
