@@ -58,22 +58,6 @@ static void send(const struct tl_cluster *cluster, int first, int count)
     rmq_producer_destroy(producer);
 }
 
-static int64_t committed(const struct tl_cluster *cluster, int queue)
-{
-    rmq_admin *admin = NULL;
-    rmq_error *err = NULL;
-    rmq_queue_status *list = NULL;
-    size_t count = 0;
-    int64_t offset = -1;
-    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
-    TL_OK(rmq_admin_topic_status(admin, cluster->topic, 5000, &list, &count, &err));
-    rmq_status st = rmq_admin_consumer_offset(admin, cluster->group, cluster->topic,
-                                              list[queue].broker_name, queue, 5000, &offset, NULL);
-    rmq_admin_queue_status_free(list, count);
-    rmq_admin_destroy(admin);
-    return st == RMQ_OK ? offset : -1;
-}
-
 struct commit_goal {
     const struct tl_cluster *cluster;
     int64_t offset;
@@ -82,7 +66,7 @@ struct commit_goal {
 static bool is_committed(void *arg)
 {
     const struct commit_goal *goal = arg;
-    return committed(goal->cluster, 0) == goal->offset;
+    return tl_committed(goal->cluster, 0) == goal->offset;
 }
 
 static void wait_committed(const struct tl_cluster *cluster, int64_t offset)
@@ -103,7 +87,7 @@ static void the_messages_of_a_queue_come_one_after_the_other(void)
     TL_EQUAL(atomic_load(&order.total), 2000);
     rmq_consumer_destroy(consumer);
     for (int q = 0; q < 4; q++) {
-        TL_EQUAL(committed(&cluster, q), atomic_load(&order.lanes[q].last));
+        TL_EQUAL(tl_committed(&cluster, q), atomic_load(&order.lanes[q].last));
     }
     tl_cluster_stop(&cluster);
 }
@@ -243,7 +227,7 @@ static void without_auto_commit_only_a_commit_moves_the_offset_and_a_roll_back_g
     TL_EQUAL(atomic_load(&order.total), 27 + 6); /* 10 … 15 twice */
     wait_committed(&cluster, 20);
     rmq_consumer_destroy(consumer);
-    TL_EQUAL(committed(&cluster, 0), 20);
+    TL_EQUAL(tl_committed(&cluster, 0), 20);
     tl_cluster_stop(&cluster);
 }
 
@@ -343,7 +327,7 @@ static void a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_lock
     tl_take_notice(events, RMQ_EVENT_LOCK_LOST, cluster.topic);
     int before = atomic_load(&order.total);
     send(&cluster, 100, 100);
-    TL_CHECK(committed(&cluster, 0) + committed(&cluster, 1) <= before);
+    TL_CHECK(tl_committed(&cluster, 0) + tl_committed(&cluster, 1) <= before);
     TL_EQUAL(atomic_load(&order.total), before);
     rmq_broker_fault_clear(cluster.broker);
     tl_order_wait(&order, 200, 15000);
@@ -404,7 +388,7 @@ static void the_offset_never_passes_what_the_handler_holds_and_a_kill_loses_noth
     wait_committed(&cluster, 10);
     int64_t end = tl_now_ms() + 1000; /* ten renewals of the lock and of the offset */
     while (tl_now_ms() < end) {
-        TL_EQUAL(committed(&cluster, 0), 10);
+        TL_EQUAL(tl_committed(&cluster, 0), 10);
     }
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);

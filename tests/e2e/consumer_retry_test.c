@@ -115,22 +115,6 @@ static void a_message_whose_send_back_is_refused_is_offered_again_and_holds_the_
     tl_cluster_stop(&cluster);
 }
 
-static int64_t stored_offset(const struct tl_cluster *cluster)
-{
-    rmq_admin *admin = NULL;
-    rmq_error *err = NULL;
-    rmq_queue_status *list = NULL;
-    size_t count = 0;
-    int64_t offset = -1;
-    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
-    TL_OK(rmq_admin_topic_status(admin, cluster->topic, 5000, &list, &count, &err));
-    rmq_status st = rmq_admin_consumer_offset(admin, cluster->group, cluster->topic,
-                                              list[0].broker_name, 0, 5000, &offset, NULL);
-    rmq_admin_queue_status_free(list, count);
-    rmq_admin_destroy(admin);
-    return st == RMQ_OK ? offset : -1;
-}
-
 /* As fail_some, but what the broker stored of it comes after a minute only. */
 static rmq_consume_result fail_one_for_long(const rmq_message_view *const *messages, size_t count,
                                             rmq_consume_context *context, void *user)
@@ -155,11 +139,11 @@ static void a_message_whose_send_back_is_never_answered_is_kept(void)
     tl_seen_wait(&seen, 1, 10000);
     tl_send(&cluster, producer, "m", 1, 9);
     tl_seen_wait(&seen, 10, 10000);
-    TL_CHECK(stored_offset(&cluster) <= 0);
+    TL_CHECK(tl_committed(&cluster, 0) <= 0);
     TL_CHECK(tl_wait(total_reached, &wanted, 25000));
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.times[0]), 2);
-    TL_EQUAL(stored_offset(&cluster), 10);
+    TL_EQUAL(tl_committed(&cluster, 0), 10);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
 }

@@ -215,6 +215,22 @@ void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms)
     }
 }
 
+int64_t tl_committed(const struct tl_cluster *cluster, int queue)
+{
+    rmq_admin *admin = NULL;
+    rmq_error *err = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    int64_t offset = -1;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    TL_OK(rmq_admin_topic_status(admin, cluster->topic, 5000, &list, &count, &err));
+    rmq_status st = rmq_admin_consumer_offset(admin, cluster->group, cluster->topic,
+                                              list[queue].broker_name, queue, 5000, &offset, NULL);
+    rmq_admin_queue_status_free(list, count);
+    rmq_admin_destroy(admin);
+    return st == RMQ_OK ? offset : -1;
+}
+
 void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words)
 {
     int64_t deadline = tl_now_ms() + 10000;

@@ -64,6 +64,9 @@ void tl_cluster_once(const struct tl_cluster *cluster, int deliveries, int messa
 /* Waits until so many different messages were seen. */
 void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms);
 
+/* What the broker has stored for the group in that queue; -1 when it has nothing. */
+int64_t tl_committed(const struct tl_cluster *cluster, int queue);
+
 /* Takes events until one of a type has words in its text; others are dropped. Fails after 10 s. */
 void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words);
 
