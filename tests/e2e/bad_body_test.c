@@ -16,6 +16,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/frame.h"
 #include "lib/proxy.h"
@@ -29,34 +30,6 @@
 
 static struct tl_seen seen;
 static atomic_int wrong;
-
-struct world {
-    struct tl_cluster cluster;
-    struct tl_cluster through; /* its name server sends consumers through the proxy */
-    struct tl_proxy *proxy;
-    struct tl_namesrv *routes;
-};
-
-static void start(struct world *world)
-{
-    char brokers[128];
-    tl_cluster_start(&world->cluster, 1);
-    tl_cluster_needs_own(&world->cluster);
-    world->proxy = tl_proxy_start(rmq_broker_addr(world->cluster.broker));
-    world->routes = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(world->proxy));
-    tl_namesrv_brokers(world->routes, NULL, brokers, 1);
-    world->through = world->cluster;
-    snprintf(world->through.namesrv, sizeof world->through.namesrv, "%s",
-             tl_namesrv_addr(world->routes));
-}
-
-static void finish(struct world *world)
-{
-    tl_namesrv_stop(world->routes);
-    tl_proxy_stop(world->proxy);
-    tl_cluster_stop(&world->cluster);
-}
 
 static char letter(int number, size_t at)
 {
@@ -106,30 +79,30 @@ static rmq_consume_result check(const rmq_message_view *const *messages, size_t 
 /* The first body of the first answer with messages: its record has 88 bytes before the body. */
 static void a_flipped_bit_in_a_compressed_body_costs_that_message_only(void)
 {
-    struct world world;
-    start(&world);
-    send_bodies(&world.cluster);
-    TL_CHECK(tl_proxy_script(world.proxy, "alter response 11 times 1 at 120 with 64"));
-    rmq_consumer *consumer = tl_consumer(&world.through, "*", check, NULL);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 1, NULL);
+    send_bodies(&detour.cluster);
+    TL_CHECK(tl_proxy_script(detour.proxy, "alter response 11 times 1 at 120 with 64"));
+    rmq_consumer *consumer = tl_consumer(&detour.through, "*", check, NULL);
     tl_seen_wait(&seen, COUNT - 1, 15000);
     TL_EQUAL(atomic_load(&wrong), 0);
     TL_EQUAL(atomic_load(&seen.times[0]),
              0); /* it was given back to the broker: comes again, later */
     rmq_consumer_destroy(consumer);
-    finish(&world);
+    tl_detour_stop(&detour);
 }
 
 static void answers_cut_in_the_middle_of_bodies_only_delay(void)
 {
-    struct world world;
-    start(&world);
-    send_bodies(&world.cluster);
-    TL_CHECK(tl_proxy_script(world.proxy, "cutmid response 11 times 3"));
-    rmq_consumer *consumer = tl_consumer(&world.through, "*", check, NULL);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 1, NULL);
+    send_bodies(&detour.cluster);
+    TL_CHECK(tl_proxy_script(detour.proxy, "cutmid response 11 times 3"));
+    rmq_consumer *consumer = tl_consumer(&detour.through, "*", check, NULL);
     tl_seen_wait(&seen, COUNT, 20000);
     TL_EQUAL(atomic_load(&wrong), 0);
     rmq_consumer_destroy(consumer);
-    finish(&world);
+    tl_detour_stop(&detour);
 }
 
 /* One MiB of zeros, again and again: each piece stands for itself behind a full flush. */
@@ -195,12 +168,12 @@ static void send_bomb(const struct tl_cluster *cluster)
 
 static void a_body_that_expands_to_gigabytes_costs_that_message_only(void)
 {
-    struct world world;
-    start(&world);
-    send_bomb(&world.cluster);
-    send_bodies(&world.cluster);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 1, NULL);
+    send_bomb(&detour.cluster);
+    send_bodies(&detour.cluster);
     struct tl_usage begin = tl_usage_of(0);
-    rmq_consumer *consumer = tl_consumer(&world.through, "*", check, NULL);
+    rmq_consumer *consumer = tl_consumer(&detour.through, "*", check, NULL);
     tl_seen_wait(&seen, COUNT, 15000);
     struct tl_usage end = tl_usage_of(0);
     printf("peak %ld KiB over %ld KiB\n", end.peak_rss_kb, begin.rss_kb);
@@ -208,7 +181,7 @@ static void a_body_that_expands_to_gigabytes_costs_that_message_only(void)
     TL_EQUAL(atomic_load(&seen.times[COUNT]), 0);
     TL_CHECK(!TL_MEMORY_COUNTS || end.peak_rss_kb - begin.rss_kb < 64 << 10);
     rmq_consumer_destroy(consumer);
-    finish(&world);
+    tl_detour_stop(&detour);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -237,109 +238,81 @@ static rmq_consume_result later_listener(const rmq_message_view *const *messages
 
 /* ---- with a proxy between the consumer and its broker ---- */
 
-struct detour {
-    struct tl_namesrv *namesrv;
-    struct tl_proxy *proxy;
-    struct tl_cluster direct;
-    struct tl_cluster cluster; /* through the proxy */
-};
-
-static void detour_start(struct detour *detour, int queues)
-{
-    char brokers[96];
-    tl_cluster_start(&detour->direct, queues);
-    tl_cluster_needs_own(&detour->direct);
-    detour->proxy = tl_proxy_start(rmq_broker_addr(detour->direct.broker));
-    detour->namesrv = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(detour->proxy));
-    tl_namesrv_brokers(detour->namesrv, detour->direct.topic, brokers, queues);
-    detour->cluster = detour->direct;
-    snprintf(detour->cluster.namesrv, sizeof detour->cluster.namesrv, "%s",
-             tl_namesrv_addr(detour->namesrv));
-}
-
-static void detour_stop(struct detour *detour)
-{
-    tl_namesrv_stop(detour->namesrv);
-    tl_proxy_stop(detour->proxy);
-    tl_cluster_stop(&detour->direct);
-}
-
-static rmq_consumer *detour_pop(struct detour *detour, const rmq_consumer_options *options,
+static rmq_consumer *detour_pop(struct tl_detour *detour, const rmq_consumer_options *options,
                                 const char *expression)
 {
-    rmq_consumer *consumer = start(&detour->cluster, options, expression);
-    set_mode(&detour->direct, RMQ_REQUEST_POP);
-    wait_shares(&detour->cluster, consumer, 1, 0);
+    rmq_consumer *consumer = start(&detour->through, options, expression);
+    set_mode(&detour->cluster, RMQ_REQUEST_POP);
+    wait_shares(&detour->through, consumer, 1, 0);
     return consumer;
 }
 
 static void what_came_too_often_goes_to_the_dead_letters(void)
 {
-    struct detour detour;
+    struct tl_detour detour;
     rmq_error *err = NULL;
     rmq_events *events = NULL;
-    detour_start(&detour, 1);
+    tl_detour_start(&detour, 1, NULL);
     TL_OK(rmq_events_create(&events, &err));
-    rmq_consumer_options options = options_of(&detour.cluster);
+    rmq_consumer_options options = options_of(&detour.through);
     options.listener = later_listener;
     options.max_reconsume_times = 0;
     options.events = events;
     rmq_consumer *consumer = detour_pop(&detour, &options, "*");
-    rmq_producer *producer = tl_producer(&detour.direct);
-    tl_send(&detour.direct, producer, "m", 0, 1);
-    tl_take_notice(events, RMQ_EVENT_DEAD_LETTER, detour.cluster.topic);
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    tl_send(&detour.cluster, producer, "m", 0, 1);
+    tl_take_notice(events, RMQ_EVENT_DEAD_LETTER, detour.through.topic);
     rmq_consumer_destroy(consumer); /* waits for the acknowledgement */
     TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_ACK), 1);
     TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_CHANGE_INVISIBLE), 0);
     TL_EQUAL(atomic_load(&seen.total), 1);
     rmq_events_destroy(events);
     rmq_producer_destroy(producer);
-    detour_stop(&detour);
+    tl_detour_stop(&detour);
 }
 
 static void acknowledgements_travel_together_or_alone_when_the_broker_is_old(void)
 {
-    struct detour detour;
+    struct tl_detour detour;
     const struct tl_rule old = {.action = TL_ANSWER,
                                 .code = CODE_BATCH_ACK,
                                 .times = -1,
                                 .answer_code = CODE_NOT_SUPPORTED};
-    detour_start(&detour, 1);
-    rmq_consumer_options options = options_of(&detour.cluster);
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer_options options = options_of(&detour.through);
     rmq_consumer *consumer = detour_pop(&detour, &options, "*");
-    rmq_producer *producer = tl_producer(&detour.direct);
-    tl_send(&detour.direct, producer, "m", 0, 64);
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    tl_send(&detour.cluster, producer, "m", 0, 64);
     tl_seen_wait(&seen, 64, 20000);
     rmq_consumer_destroy(consumer); /* waits for the acknowledgements */
     TL_CHECK(tl_proxy_seen(detour.proxy, CODE_BATCH_ACK) > 0);
     TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_ACK), 0);
     tl_proxy_add(detour.proxy, &old);
-    consumer = start(&detour.cluster, &options, "*");
-    tl_send(&detour.direct, producer, "m", 64, 64);
+    consumer = start(&detour.through, &options, "*");
+    tl_send(&detour.cluster, producer, "m", 64, 64);
     tl_seen_wait(&seen, 128, 20000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_ACK), 64);
     rmq_producer_destroy(producer);
-    detour_stop(&detour);
+    tl_detour_stop(&detour);
 }
 
 static void a_popping_consumer_neither_needs_nor_touches_stored_offsets(void)
 {
-    struct detour detour;
-    detour_start(&detour, 2);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 2, NULL);
     TL_CHECK(tl_proxy_script(detour.proxy, "answer request 14 code 1 remark busy"));
-    rmq_consumer_options options = options_of(&detour.cluster);
+    rmq_consumer_options options = options_of(&detour.through);
     rmq_consumer *consumer = detour_pop(&detour, &options, "*");
-    rmq_producer *producer = tl_producer(&detour.direct);
-    tl_send(&detour.direct, producer, "m", 0, 50);
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    tl_send(&detour.cluster, producer, "m", 0, 50);
     tl_seen_wait(&seen, 50, 20000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_PULL), 0);
     TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_UPDATE_OFFSET), 0);
     TL_EQUAL(atomic_load(&seen.total), 50);
     rmq_producer_destroy(producer);
-    detour_stop(&detour);
+    tl_detour_stop(&detour);
 }
 
 static bool later_was_asked(void *arg)
@@ -349,19 +322,19 @@ static bool later_was_asked(void *arg)
 
 static void what_is_wanted_later_is_kept_invisible_and_not_acknowledged(void)
 {
-    struct detour detour;
-    detour_start(&detour, 1);
-    rmq_consumer_options options = options_of(&detour.cluster);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer_options options = options_of(&detour.through);
     options.listener = later_listener;
     rmq_consumer *consumer = detour_pop(&detour, &options, "*");
-    rmq_producer *producer = tl_producer(&detour.direct);
-    tl_send(&detour.direct, producer, "m", 0, 1);
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    tl_send(&detour.cluster, producer, "m", 0, 1);
     TL_CHECK(tl_wait(later_was_asked, detour.proxy, 20000));
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 1);
     TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_BATCH_ACK) + tl_proxy_seen(detour.proxy, CODE_ACK), 0);
     rmq_producer_destroy(producer);
-    detour_stop(&detour);
+    tl_detour_stop(&detour);
 }
 
 static bool acknowledged(void *arg)
@@ -372,14 +345,14 @@ static bool acknowledged(void *arg)
 /* Java's String.hashCode of both tags is the same: the broker gives out either. */
 static void a_message_that_only_looks_wanted_is_acknowledged_and_not_handed_out(void)
 {
-    struct detour detour;
+    struct tl_detour detour;
     rmq_error *err = NULL;
     rmq_message *message = NULL;
-    detour_start(&detour, 1);
-    rmq_consumer_options options = options_of(&detour.cluster);
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer_options options = options_of(&detour.through);
     rmq_consumer *consumer = detour_pop(&detour, &options, "Aa");
-    rmq_producer *producer = tl_producer(&detour.direct);
-    TL_OK(rmq_message_create(detour.direct.topic, &message, &err));
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    TL_OK(rmq_message_create(detour.cluster.topic, &message, &err));
     TL_OK(rmq_message_set_tag(message, "BB"));
     TL_OK(rmq_message_copy_body(message, "b", 1));
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
@@ -388,27 +361,27 @@ static void a_message_that_only_looks_wanted_is_acknowledged_and_not_handed_out(
     TL_EQUAL(atomic_load(&seen.total), 0);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
-    detour_stop(&detour);
+    tl_detour_stop(&detour);
 }
 
 static void with_a_broker_that_makes_no_assignments_the_members_share_themselves(void)
 {
-    struct detour detour;
+    struct tl_detour detour;
     const struct tl_rule old = {.action = TL_ANSWER,
                                 .code = CODE_ASSIGNMENT,
                                 .times = -1,
                                 .answer_code = CODE_NOT_SUPPORTED};
-    detour_start(&detour, 4);
+    tl_detour_start(&detour, 4, NULL);
     tl_proxy_add(detour.proxy, &old);
-    rmq_consumer_options options = options_of(&detour.cluster);
-    rmq_consumer *consumer = start(&detour.cluster, &options, "*");
-    rmq_producer *producer = tl_producer(&detour.direct);
-    wait_shares(&detour.cluster, consumer, 0, 4);
-    tl_send(&detour.direct, producer, "m", 0, 20);
+    rmq_consumer_options options = options_of(&detour.through);
+    rmq_consumer *consumer = start(&detour.through, &options, "*");
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    wait_shares(&detour.through, consumer, 0, 4);
+    tl_send(&detour.cluster, producer, "m", 0, 20);
     tl_seen_wait(&seen, 20, 20000);
     rmq_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
-    detour_stop(&detour);
+    tl_detour_stop(&detour);
 }
 
 int main(int argc, char **argv)

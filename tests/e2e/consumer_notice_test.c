@@ -11,6 +11,7 @@
 #include "lib/ask.h"
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -153,44 +154,34 @@ static void while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing
     static const char *const failures[] = {"answer request 14 code 1 remark busy",
                                            "drop request 14",
                                            "answer request 14 code 12 remark later"};
-    struct tl_cluster cluster;
-    char brokers[128];
-    tl_cluster_start(&cluster, 2);
-    tl_cluster_needs_own(&cluster);
-    struct tl_namesrv *namesrv = tl_namesrv_start();
-    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
-    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
-    tl_namesrv_brokers(namesrv, NULL, brokers, 2);
-    struct tl_cluster through = cluster;
-    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
-    rmq_consumer_options options = options_of(&through, NULL);
-    rmq_consumer *consumer = start(&through, &options);
-    send(&cluster, 0, 100);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 2, NULL);
+    rmq_consumer_options options = options_of(&detour.through, NULL);
+    rmq_consumer *consumer = start(&detour.through, &options);
+    send(&detour.cluster, 0, 100);
     tl_seen_wait(&seen, 100, 10000);
     rmq_consumer_destroy(consumer);
     for (int i = 0; i < 3; i++) {
-        uint64_t pulls = tl_proxy_seen(proxy, PULL);
-        uint64_t commits = tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET);
-        uint64_t asked = tl_proxy_seen(proxy, QUERY_CONSUMER_OFFSET);
-        TL_CHECK(tl_proxy_script(proxy, failures[i]));
+        uint64_t pulls = tl_proxy_seen(detour.proxy, PULL);
+        uint64_t commits = tl_proxy_seen(detour.proxy, UPDATE_CONSUMER_OFFSET);
+        uint64_t asked = tl_proxy_seen(detour.proxy, QUERY_CONSUMER_OFFSET);
+        TL_CHECK(tl_proxy_script(detour.proxy, failures[i]));
         rmq_error *err = NULL;
         TL_OK(rmq_consumer_create(&options, &consumer, &err));
-        TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
+        TL_OK(rmq_consumer_subscribe(consumer, detour.cluster.topic, "*", &err));
         int64_t end = tl_now_ms() + 1500;
         TL_OK(rmq_consumer_start(consumer, &err)); /* waits for 3 s, and then goes on by itself */
         tl_pause(end > tl_now_ms() ? end - tl_now_ms() : 0);
-        TL_CHECK(tl_proxy_seen(proxy, QUERY_CONSUMER_OFFSET) > asked);
-        TL_EQUAL(tl_proxy_seen(proxy, PULL), pulls);
-        TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), commits);
-        tl_proxy_clear(proxy);
-        send(&cluster, 100 + i * 10, 10);
+        TL_CHECK(tl_proxy_seen(detour.proxy, QUERY_CONSUMER_OFFSET) > asked);
+        TL_EQUAL(tl_proxy_seen(detour.proxy, PULL), pulls);
+        TL_EQUAL(tl_proxy_seen(detour.proxy, UPDATE_CONSUMER_OFFSET), commits);
+        tl_proxy_clear(detour.proxy);
+        send(&detour.cluster, 100 + i * 10, 10);
         tl_seen_wait(&seen, 110 + i * 10, 15000);
         rmq_consumer_destroy(consumer);
     }
     TL_EQUAL(atomic_load(&seen.total), 130);
-    tl_namesrv_stop(namesrv);
-    tl_proxy_stop(proxy);
-    tl_cluster_stop(&cluster);
+    tl_detour_stop(&detour);
 }
 
 static rmq_lite_pull_consumer *start_lite(const struct tl_cluster *cluster)
@@ -210,35 +201,25 @@ static rmq_lite_pull_consumer *start_lite(const struct tl_cluster *cluster)
 
 static void a_lite_pull_consumer_pulls_and_commits_nothing_either(void)
 {
-    struct tl_cluster cluster;
-    char brokers[128];
-    tl_cluster_start(&cluster, 2);
-    tl_cluster_needs_own(&cluster);
-    struct tl_namesrv *namesrv = tl_namesrv_start();
-    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
-    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
-    tl_namesrv_brokers(namesrv, NULL, brokers, 2);
-    struct tl_cluster through = cluster;
-    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
-    rmq_consumer_options options = options_of(&cluster, NULL);
-    rmq_consumer *consumer = start(&cluster, &options); /* the group's offsets */
-    send(&cluster, 0, 20);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 2, NULL);
+    rmq_consumer_options options = options_of(&detour.cluster, NULL);
+    rmq_consumer *consumer = start(&detour.cluster, &options); /* the group's offsets */
+    send(&detour.cluster, 0, 20);
     tl_seen_wait(&seen, 20, 10000);
     rmq_consumer_destroy(consumer);
-    TL_CHECK(tl_proxy_script(proxy, "answer request 14 code 1 remark busy"));
-    rmq_lite_pull_consumer *lite = start_lite(&through);
+    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 14 code 1 remark busy"));
+    rmq_lite_pull_consumer *lite = start_lite(&detour.through);
     TL_EQUAL(tl_lite_pull_take(lite, &seen, 500), 0);
-    TL_CHECK(tl_proxy_seen(proxy, QUERY_CONSUMER_OFFSET) > 0);
-    TL_EQUAL(tl_proxy_seen(proxy, PULL), 0);
-    TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), 0);
-    tl_proxy_clear(proxy);
-    send(&cluster, 20, 10);
+    TL_CHECK(tl_proxy_seen(detour.proxy, QUERY_CONSUMER_OFFSET) > 0);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, PULL), 0);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, UPDATE_CONSUMER_OFFSET), 0);
+    tl_proxy_clear(detour.proxy);
+    send(&detour.cluster, 20, 10);
     tl_lite_pull_take_until(lite, &seen, 30);
     TL_EQUAL(atomic_load(&seen.total), 30);
     rmq_lite_pull_consumer_destroy(lite);
-    tl_namesrv_stop(namesrv);
-    tl_proxy_stop(proxy);
-    tl_cluster_stop(&cluster);
+    tl_detour_stop(&detour);
 }
 
 /* ---- offsets that a broker pushes: 220 ---- */
@@ -260,36 +241,26 @@ static bool came_again(void *arg)
 
 static void a_running_consumer_goes_on_where_the_broker_says_in_both_layouts(void)
 {
-    struct tl_cluster cluster;
-    char brokers[128];
+    struct tl_detour detour;
     int wanted = 40;
-    tl_cluster_start(&cluster, 1);
-    tl_cluster_needs_own(&cluster);
-    struct tl_namesrv *namesrv = tl_namesrv_start();
-    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
-    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
-    tl_namesrv_brokers(namesrv, NULL, brokers, 1);
-    struct tl_cluster through = cluster;
-    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
-    rmq_consumer_options options = options_of(&through, NULL);
-    rmq_consumer *consumer = start(&through, &options);
-    send(&cluster, 0, 20);
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer_options options = options_of(&detour.through, NULL);
+    rmq_consumer *consumer = start(&detour.through, &options);
+    send(&detour.cluster, 0, 20);
     tl_seen_wait(&seen, 20, 10000);
     /* the map that most clients get, with an object as key, and the list that an administrator's tool in C++ asks for */
-    take_back(proxy, &cluster,
+    take_back(detour.proxy, &detour.cluster,
               "{\"offsetTable\":{{\"brokerName\":\"broker-a\",\"queueId\":0,\"topic\":\"%s\"}:0}}");
     TL_CHECK(tl_wait(came_again, &wanted, 15000));
     wanted = 55;
-    take_back(proxy, &cluster,
+    take_back(detour.proxy, &detour.cluster,
               "{\"offsetTable\":[{\"brokerName\":\"broker-a\",\"queueId\":0,\"topic\":\"%s\",\"offset\":5}]}");
     TL_CHECK(tl_wait(came_again, &wanted, 15000));
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 55);
     TL_EQUAL(atomic_load(&seen.times[4]), 2);
     TL_EQUAL(atomic_load(&seen.times[5]), 3);
-    tl_namesrv_stop(namesrv);
-    tl_proxy_stop(proxy);
-    tl_cluster_stop(&cluster);
+    tl_detour_stop(&detour);
 }
 
 /* ---- reading from a slave ---- */

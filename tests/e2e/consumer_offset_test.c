@@ -10,6 +10,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -154,41 +155,31 @@ static bool has_committed(void *proxy)
 /* The answer to the first comes after 2 s; until then there must be no second. Then all are stored. */
 static void the_first_offset_of_a_new_group_goes_alone(void)
 {
-    struct tl_cluster cluster;
-    char route[160];
+    struct tl_detour detour;
     char retry[96];
     pthread_t thread;
-    tl_cluster_start(&cluster, 8);
-    tl_cluster_needs_own(&cluster);
-    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
-    struct tl_namesrv *namesrv = tl_namesrv_start();
-    snprintf(route, sizeof route, "broker-a@%s", tl_proxy_addr(proxy));
-    snprintf(retry, sizeof retry, "%%RETRY%%%s", cluster.group);
-    tl_namesrv_brokers(namesrv, NULL, route, 8);
-    tl_namesrv_route(namesrv, retry, 17, NULL);
-    TL_CHECK(tl_proxy_script(proxy, "delay response 15 times 1 ms 2000"));
-    struct tl_cluster behind = cluster;
-    snprintf(behind.namesrv, sizeof behind.namesrv, "%s", tl_namesrv_addr(namesrv));
-    rmq_producer *producer = tl_producer(&cluster);
-    tl_send(&cluster, producer, "m", 0, 80);
-    rmq_consumer *consumer = tl_consumer(&behind, "*", tl_seen_listener, &seen);
+    tl_detour_start(&detour, 8, NULL);
+    snprintf(retry, sizeof retry, "%%RETRY%%%s", detour.cluster.group);
+    tl_namesrv_route(detour.namesrv, retry, 17, NULL);
+    TL_CHECK(tl_proxy_script(detour.proxy, "delay response 15 times 1 ms 2000"));
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    tl_send(&detour.cluster, producer, "m", 0, 80);
+    rmq_consumer *consumer = tl_consumer(&detour.through, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 80, 10000);
     TL_EQUAL(pthread_create(&thread, NULL, destroy, consumer), 0);
-    TL_CHECK(tl_wait(has_committed, proxy, 10000));
+    TL_CHECK(tl_wait(has_committed, detour.proxy, 10000));
     tl_pause(100);
-    TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), 1);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, UPDATE_CONSUMER_OFFSET), 1);
     pthread_join(thread, NULL);
-    TL_EQUAL(tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET), 8);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, UPDATE_CONSUMER_OFFSET), 8);
 
-    consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
-    tl_send(&cluster, producer, "m", 80, 1);
+    consumer = tl_consumer(&detour.cluster, "*", tl_seen_listener, &seen);
+    tl_send(&detour.cluster, producer, "m", 80, 1);
     tl_seen_wait(&seen, 81, 10000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 81);
     rmq_producer_destroy(producer);
-    tl_namesrv_stop(namesrv);
-    tl_proxy_stop(proxy);
-    tl_cluster_stop(&cluster);
+    tl_detour_stop(&detour);
 }
 
 static void a_group_can_start_at_a_time(void)

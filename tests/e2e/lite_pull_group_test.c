@@ -12,6 +12,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -136,36 +137,28 @@ static void what_a_killed_member_had_not_destroyed_comes_to_another(void)
 /* Dropped, slow, cut and refused pulls, offsets and member lists. */
 static void nothing_is_lost_behind_a_bad_network(void)
 {
-    struct tl_cluster cluster;
-    char brokers[160];
-    tl_cluster_start(&cluster, 4);
-    tl_cluster_needs_own(&cluster);
-    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
-    struct tl_namesrv *namesrv = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(proxy));
-    tl_namesrv_brokers(namesrv, NULL, brokers, 4);
+    struct tl_detour detour;
+    tl_detour_start(&detour, 4, NULL);
     TL_CHECK(tl_proxy_script(
-        proxy,
+        detour.proxy,
         "cutmid response 11 skip 3 times 2; answer request 11 skip 8 times 4 code 2 remark busy; "
         "drop request 15 times 2; delay response 14 ms 300 times 2; cut request 38 skip 1 times 1; "
         "answer request 14 times 2 code 1 remark later"));
-    rmq_producer *producer = tl_producer(&cluster);
-    tl_send(&cluster, producer, "m", 0, 300);
-    rmq_lite_pull_consumer *consumer = join(&cluster, tl_namesrv_addr(namesrv));
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    tl_send(&detour.cluster, producer, "m", 0, 300);
+    rmq_lite_pull_consumer *consumer = join(&detour.cluster, tl_namesrv_addr(detour.namesrv));
     tl_lite_pull_take_until(consumer, &seen, 300);
     for (int round = 1; round <= 3; round++) {
-        tl_proxy_refuse(proxy, true);
-        tl_send(&cluster, producer, "m", round * 300, 300);
+        tl_proxy_refuse(detour.proxy, true);
+        tl_send(&detour.cluster, producer, "m", round * 300, 300);
         tl_lite_pull_take(consumer, &seen, 50);
-        tl_proxy_refuse(proxy, false);
+        tl_proxy_refuse(detour.proxy, false);
         tl_lite_pull_take_until(consumer, &seen, (round + 1) * 300);
     }
     printf("%d deliveries of 1200\n", atomic_load(&seen.total));
     rmq_lite_pull_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
-    tl_namesrv_stop(namesrv);
-    tl_proxy_stop(proxy);
-    tl_cluster_stop(&cluster);
+    tl_detour_stop(&detour);
 }
 
 struct restart {

@@ -11,6 +11,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/frame.h"
 #include "lib/proxy.h"
@@ -446,38 +447,32 @@ static void a_namespace_of_the_second_kind_goes_with_each_request(void)
 {
     static struct watch watch;
     static struct tl_seen seen;
-    struct tl_cluster cluster;
-    char brokers[256];
+    struct tl_detour detour;
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_consumer *consumer = NULL;
     rmq_producer_options options;
     rmq_consumer_options reading;
-    tl_cluster_start(&cluster, 2);
-    tl_cluster_needs_own(&cluster);
-    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
-    struct tl_namesrv *ns = tl_namesrv_start();
-    tl_proxy_watch(proxy, look, &watch);
-    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
-    tl_namesrv_brokers(ns, NULL, brokers, 2);
-    struct tl_proxy *asking = tl_proxy_start(tl_namesrv_addr(ns));
+    tl_detour_start(&detour, 2, NULL);
+    tl_proxy_watch(detour.proxy, look, &watch);
+    struct tl_proxy *asking = tl_proxy_start(tl_namesrv_addr(detour.namesrv));
     tl_proxy_watch(asking, look, &watch);
     rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = cluster.group;
+    options.producer_group = detour.cluster.group;
     options.namesrv_addr = tl_proxy_addr(asking);
     options.namespace_v2 = "tenant-a";
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    snprintf(cluster.namesrv, sizeof cluster.namesrv, "%s", tl_proxy_addr(asking));
-    tl_send(&cluster, producer, "m", 0, MANY);
+    snprintf(detour.through.namesrv, sizeof detour.through.namesrv, "%s", tl_proxy_addr(asking));
+    tl_send(&detour.through, producer, "m", 0, MANY);
     rmq_consumer_options_init(&reading, sizeof reading);
-    reading.consumer_group = cluster.group;
-    reading.namesrv_addr = cluster.namesrv;
+    reading.consumer_group = detour.cluster.group;
+    reading.namesrv_addr = detour.through.namesrv;
     reading.namespace_v2 = "tenant-a";
     reading.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
     reading.listener = tl_seen_listener;
     reading.listener_user = &seen;
     TL_OK(rmq_consumer_create(&reading, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
+    TL_OK(rmq_consumer_subscribe(consumer, detour.cluster.topic, "*", &err));
     TL_OK(rmq_consumer_start(consumer, &err));
     tl_seen_wait(&seen, MANY, WAIT_MS);
     rmq_consumer_destroy(consumer);
@@ -485,9 +480,7 @@ static void a_namespace_of_the_second_kind_goes_with_each_request(void)
     TL_CHECK(atomic_load(&watch.marked) > MANY);
     TL_EQUAL(atomic_load(&watch.bare), 0);
     tl_proxy_stop(asking);
-    tl_namesrv_stop(ns);
-    tl_proxy_stop(proxy);
-    tl_cluster_stop(&cluster);
+    tl_detour_stop(&detour);
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -19,26 +20,18 @@
 
 /* The way to the broker, with a look at what goes along it. */
 struct way {
-    struct tl_cluster cluster;
-    struct tl_proxy *proxy;
-    struct tl_namesrv *ns;
+    struct tl_detour detour;
     rmq_producer *producer;
 };
 
 static void open_way(struct way *way, int64_t linger_ms, int32_t max_message_size)
 {
-    char brokers[256];
     rmq_error *err = NULL;
     rmq_producer_options options;
-    tl_cluster_start(&way->cluster, QUEUES);
-    tl_cluster_needs_own(&way->cluster);
-    way->proxy = tl_proxy_start(rmq_broker_addr(way->cluster.broker));
-    way->ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(way->proxy));
-    tl_namesrv_brokers(way->ns, way->cluster.topic, brokers, QUEUES);
+    tl_detour_start(&way->detour, QUEUES, NULL);
     rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = way->cluster.group;
-    options.namesrv_addr = tl_namesrv_addr(way->ns);
+    options.producer_group = way->detour.cluster.group;
+    options.namesrv_addr = tl_namesrv_addr(way->detour.namesrv);
     options.auto_batch = linger_ms > 0;
     options.batch_max_delay_ms = linger_ms > 0 ? linger_ms : 10;
     options.max_message_size = max_message_size;
@@ -48,9 +41,7 @@ static void open_way(struct way *way, int64_t linger_ms, int32_t max_message_siz
 static void close_way(struct way *way)
 {
     rmq_producer_destroy(way->producer);
-    tl_namesrv_stop(way->ns);
-    tl_proxy_stop(way->proxy);
-    tl_cluster_stop(&way->cluster);
+    tl_detour_stop(&way->detour);
 }
 
 static rmq_message *numbered(const struct way *way, int number, size_t size)
@@ -60,7 +51,7 @@ static rmq_message *numbered(const struct way *way, int number, size_t size)
     char text[32];
     char *body = calloc(1, size);
     snprintf(text, sizeof text, "%d", number);
-    TL_OK(rmq_message_create(way->cluster.topic, &message, &err));
+    TL_OK(rmq_message_create(way->detour.cluster.topic, &message, &err));
     TL_EQUAL(rmq_message_set_property(message, "n", text), RMQ_OK);
     TL_EQUAL(rmq_message_copy_body(message, body, size), RMQ_OK);
     free(body);
@@ -120,10 +111,10 @@ static void small_sends_travel_together_and_keep_their_own_completions(void)
     TL_EQUAL(atomic_load(&told.calls), 3000);
     TL_EQUAL(atomic_load(&told.failed), 0);
     TL_EQUAL(atomic_load(&told.twice), 0);
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_V2), 0);
-    TL_CHECK(tl_proxy_seen(way.proxy, SEND_BATCH) <=
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_V2), 0);
+    TL_CHECK(tl_proxy_seen(way.detour.proxy, SEND_BATCH) <=
              1500); /* also when each millisecond is a long one */
-    rmq_consumer *consumer = tl_consumer(&way.cluster, "*", tl_seen_listener, &seen);
+    rmq_consumer *consumer = tl_consumer(&way.detour.cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 3000, WAIT_MS);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 3000);
@@ -168,8 +159,8 @@ static void what_cannot_be_in_a_batch_goes_alone(void)
     TL_OK(rmq_producer_send_async_with(way.producer, hasty, &how, note, &told, &err));
     TL_CHECK(tl_wait(are_all, &told, WAIT_MS));
     TL_EQUAL(atomic_load(&told.failed), 0);
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_V2), 5);
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 0);
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_V2), 5);
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 0);
     rmq_message_destroy(delayed);
     rmq_message_destroy(grouped);
     rmq_message_destroy(large);
@@ -185,11 +176,11 @@ static void shutdown_sends_what_still_waits(void)
     rmq_error *err = NULL;
     open_way(&way, 30000, 4194304);
     send_numbered(&way, &told, 10);
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 0);
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 0);
     TL_OK(rmq_producer_shutdown(way.producer, WAIT_MS, &err));
     TL_EQUAL(atomic_load(&told.calls), 10);
     TL_EQUAL(atomic_load(&told.failed), 0);
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 1);
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 1);
     close_way(&way);
 }
 
@@ -198,14 +189,14 @@ static void every_passenger_shares_the_fate_of_its_batch(void)
     struct way way;
     static struct told told;
     open_way(&way, 5, 4194304);
-    TL_CHECK(tl_proxy_script(way.proxy, "answer request 320 times -1 code 13 remark illegal"));
+    TL_CHECK(tl_proxy_script(way.detour.proxy, "answer request 320 times -1 code 13 remark illegal"));
     told.wanted = 50;
     send_numbered(&way, &told, 50);
     TL_CHECK(tl_wait(are_all, &told, WAIT_MS));
     TL_EQUAL(atomic_load(&told.failed), 50);
     TL_EQUAL(atomic_load(&told.maybe_stored), 0);
-    tl_proxy_clear(way.proxy);
-    TL_CHECK(tl_proxy_script(way.proxy, "drop response 320"));
+    tl_proxy_clear(way.detour.proxy);
+    TL_CHECK(tl_proxy_script(way.detour.proxy, "drop response 320"));
     send_numbered(&way, &told, 50);
     TL_EQUAL(rmq_producer_shutdown(way.producer, 200, NULL), RMQ_ERR_TIMEOUT);
     TL_EQUAL(atomic_load(&told.calls), 100);
@@ -230,12 +221,12 @@ static void a_long_list_is_sent_as_batches_that_fit(void)
     const rmq_message *const *list = (const rmq_message *const *)messages;
     TL_OK(rmq_producer_send_all(way.producer, list, 100, 0, &stored, &err));
     TL_EQUAL(stored, 100);
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_BATCH), 5);
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 5);
     TL_EQUAL(rmq_producer_send_all(way.producer, list + 80, 22, 0, &stored, &err),
              RMQ_ERR_TOO_LARGE);
     TL_EQUAL(stored, 20);
     rmq_error_destroy(err);
-    rmq_consumer *consumer = tl_consumer(&way.cluster, "*", tl_seen_listener, &seen);
+    rmq_consumer *consumer = tl_consumer(&way.detour.cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 100, WAIT_MS);
     rmq_consumer_destroy(consumer);
     for (int i = 0; i < 102; i++) {

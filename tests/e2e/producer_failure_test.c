@@ -18,6 +18,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -75,9 +76,7 @@ static int64_t latest_ms(const struct lateness *lateness, int64_t timeout_ms)
 /* ---- the way to the broker ---- */
 
 struct way {
-    struct tl_cluster cluster;
-    struct tl_proxy *proxy;
-    struct tl_namesrv *ns;
+    struct tl_detour detour;
     rmq_producer *producer;
     rmq_message *message;
 };
@@ -87,23 +86,17 @@ static void open_producer(struct way *way)
     rmq_error *err = NULL;
     rmq_producer_options options;
     rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = way->cluster.group;
-    options.namesrv_addr = tl_namesrv_addr(way->ns);
+    options.producer_group = way->detour.cluster.group;
+    options.namesrv_addr = tl_namesrv_addr(way->detour.namesrv);
     TL_OK(rmq_producer_create(&options, &way->producer, &err));
 }
 
 static void open_way(struct way *way)
 {
-    char brokers[256];
     rmq_error *err = NULL;
-    tl_cluster_start(&way->cluster, 4);
-    tl_cluster_needs_own(&way->cluster);
-    way->proxy = tl_proxy_start(rmq_broker_addr(way->cluster.broker));
-    way->ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(way->proxy));
-    tl_namesrv_brokers(way->ns, way->cluster.topic, brokers, 4);
+    tl_detour_start(&way->detour, 4, NULL);
     open_producer(way);
-    TL_OK(rmq_message_create(way->cluster.topic, &way->message, &err));
+    TL_OK(rmq_message_create(way->detour.cluster.topic, &way->message, &err));
     TL_EQUAL(rmq_message_copy_body(way->message, "failure", 7), RMQ_OK);
 }
 
@@ -111,9 +104,7 @@ static void close_way(struct way *way)
 {
     rmq_producer_destroy(way->producer);
     rmq_message_destroy(way->message);
-    tl_namesrv_stop(way->ns);
-    tl_proxy_stop(way->proxy);
-    tl_cluster_stop(&way->cluster);
+    tl_detour_stop(&way->detour);
 }
 
 /* Messages in the topic, asked of the broker itself. */
@@ -124,8 +115,8 @@ static int64_t stored(const struct way *way)
     rmq_queue_status *list = NULL;
     size_t count = 0;
     int64_t sum = 0;
-    TL_OK(rmq_admin_create(way->cluster.namesrv, &admin, &err));
-    TL_OK(rmq_admin_topic_status(admin, way->cluster.topic, 0, &list, &count, &err));
+    TL_OK(rmq_admin_create(way->detour.cluster.namesrv, &admin, &err));
+    TL_OK(rmq_admin_topic_status(admin, way->detour.cluster.topic, 0, &list, &count, &err));
     for (size_t i = 0; i < count; i++) {
         sum += list[i].max_offset;
     }
@@ -248,11 +239,11 @@ static void set_rules(struct way *way, const char *script, enum kind kind)
     char text[256] = "";
     const char *code = strstr(script, "CODE");
     bool batch = kind == KIND_BATCH || kind == KIND_ASYNC_BATCH;
-    tl_proxy_clear(way->proxy);
+    tl_proxy_clear(way->detour.proxy);
     if (code) {
         snprintf(text, sizeof text, "%.*s%d%s", (int)(code - script), script,
                  batch ? SEND_BATCH : SEND_V2, code + 4);
-        TL_CHECK(tl_proxy_script(way->proxy, text));
+        TL_CHECK(tl_proxy_script(way->detour.proxy, text));
     }
 }
 
@@ -296,7 +287,7 @@ static void run_row(struct way *way, const struct row *row, enum kind kind,
     begin_send(way, kind, row->timeout_ms, &outcome);
     TL_CHECK(tl_wait(is_over, &outcome, WAIT_MS));
     check(row, kind, &outcome, lateness);
-    tl_proxy_clear(way->proxy);
+    tl_proxy_clear(way->detour.proxy);
     int least = row->stored_least;
     int most = row->stored_most;
     if (kind == KIND_TRANSACTION) { /* only a commit makes a message, and there is one for a half that was answered */
@@ -403,18 +394,18 @@ static void a_broker_that_refuses_or_swallows_everything_costs_the_deadline_at_m
     struct outcome first = {0};
     begin_send(&way, KIND_SYNC, WAIT_MS, &first);
     TL_EQUAL(first.status, RMQ_OK);
-    tl_proxy_blackhole(way.proxy, true);
+    tl_proxy_blackhole(way.detour.proxy, true);
     for (int kind = 0; kind < KINDS; kind++) {
         run_absent(&way, (enum kind)kind, true);
     }
     check_oneway(&way);
-    tl_proxy_blackhole(way.proxy, false);
-    tl_proxy_refuse(way.proxy, true);
+    tl_proxy_blackhole(way.detour.proxy, false);
+    tl_proxy_refuse(way.detour.proxy, true);
     for (int kind = 0; kind < KINDS; kind++) {
         run_absent(&way, (enum kind)kind, true);
     }
     check_oneway(&way);
-    tl_proxy_refuse(way.proxy, false);
+    tl_proxy_refuse(way.detour.proxy, false);
     struct outcome last = {0};
     begin_send(&way, KIND_SYNC, WAIT_MS, &last);
     TL_EQUAL(last.status, RMQ_OK);
@@ -462,7 +453,7 @@ static void a_half_open_connection_is_no_connection(void)
     start_half(&half);
     snprintf(brokers, sizeof brokers, "a@%s", half.addr);
     rmq_producer_destroy(way.producer);
-    tl_namesrv_brokers(way.ns, way.cluster.topic, brokers, 4);
+    tl_namesrv_brokers(way.detour.namesrv, way.detour.cluster.topic, brokers, 4);
     open_producer(&way);
     for (int kind = 0; kind < KINDS; kind++) {
         run_absent(&way, (enum kind)kind, true);
@@ -501,17 +492,17 @@ static void every_error_code_of_a_broker_is_told_as_it_is(void)
         for (int kind = KIND_SYNC; kind <= KIND_ASYNC; kind += KIND_ASYNC) {
             char script[128];
             struct outcome outcome = {0};
-            uint64_t before = tl_proxy_seen(way.proxy, SEND_V2);
+            uint64_t before = tl_proxy_seen(way.detour.proxy, SEND_V2);
             snprintf(script, sizeof script, "answer request 310 times -1 code %d remark word",
                      codes[i]);
-            tl_proxy_clear(way.proxy);
-            TL_CHECK(tl_proxy_script(way.proxy, script));
+            tl_proxy_clear(way.detour.proxy);
+            TL_CHECK(tl_proxy_script(way.detour.proxy, script));
             begin_send(&way, (enum kind)kind, WAIT_MS, &outcome);
             TL_CHECK(tl_wait(is_over, &outcome, WAIT_MS));
             TL_EQUAL(outcome.status, RMQ_ERR_BROKER);
             TL_EQUAL(outcome.code, codes[i]);
             TL_CHECK(!outcome.maybe_stored);
-            TL_EQUAL(tl_proxy_seen(way.proxy, SEND_V2) - before, is_tried_again(codes[i]) ? 3 : 1);
+            TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_V2) - before, is_tried_again(codes[i]) ? 3 : 1);
         }
     }
     close_way(&way);
@@ -528,8 +519,8 @@ static void one_way_sends_survive_every_fault(void)
     struct outcome first = {0};
     begin_send(&way, KIND_SYNC, WAIT_MS, &first); /* the route is known, the connection stands */
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-        tl_proxy_clear(way.proxy);
-        TL_CHECK(tl_proxy_script(way.proxy, scripts[i]));
+        tl_proxy_clear(way.detour.proxy);
+        TL_CHECK(tl_proxy_script(way.detour.proxy, scripts[i]));
         for (int k = 0; k < 5; k++) {
             /* Handed over, or told at once that the connection is gone. */
             rmq_status st = rmq_producer_send_oneway(way.producer, way.message, &err);
@@ -538,7 +529,7 @@ static void one_way_sends_survive_every_fault(void)
             err = NULL;
         }
     }
-    tl_proxy_clear(way.proxy);
+    tl_proxy_clear(way.detour.proxy);
     struct outcome last = {0};
     begin_send(&way, KIND_SYNC, WAIT_MS, &last);
     TL_EQUAL(last.status, RMQ_OK);

@@ -14,6 +14,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -277,44 +278,20 @@ static void refusals_that_may_pass_are_tried_again_and_others_are_not(void)
     tl_cluster_stop(&cluster);
 }
 
-struct busy {
-    struct tl_cluster cluster;
-    struct tl_proxy *proxy;
-    struct tl_namesrv *ns;
-};
-
-static void open_busy(struct busy *busy, const char *script)
-{
-    char brokers[256];
-    tl_cluster_start(&busy->cluster, 4);
-    tl_cluster_needs_own(&busy->cluster);
-    busy->proxy = tl_proxy_start(rmq_broker_addr(busy->cluster.broker));
-    busy->ns = tl_namesrv_start();
-    TL_CHECK(tl_proxy_script(busy->proxy, script));
-    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(busy->proxy));
-    tl_namesrv_brokers(busy->ns, busy->cluster.topic, brokers, 4);
-}
-
-static void close_busy(struct busy *busy)
-{
-    tl_namesrv_stop(busy->ns);
-    tl_proxy_stop(busy->proxy);
-    tl_cluster_stop(&busy->cluster);
-}
-
 static void a_busy_broker_without_another_gets_time_before_it_is_asked_again(void)
 {
-    static struct busy busy;
+    struct tl_detour busy;
     rmq_error *err = NULL;
-    open_busy(&busy, "answer request 310 times 2 code 2 remark busy");
-    rmq_producer *producer = producer_on(tl_namesrv_addr(busy.ns), WAIT_MS);
+    tl_detour_start(&busy, 4, NULL);
+    TL_CHECK(tl_proxy_script(busy.proxy, "answer request 310 times 2 code 2 remark busy"));
+    rmq_producer *producer = producer_on(tl_namesrv_addr(busy.namesrv), WAIT_MS);
     rmq_message *message = message_to(busy.cluster.topic);
     int64_t start = tl_now_ms();
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_CHECK(tl_now_ms() - start >= 148); /* 50 and 100 at least */
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
-    close_busy(&busy);
+    tl_detour_stop(&busy);
 }
 
 static void note_closed(const rmq_send_result *result, const rmq_error *err, void *user)
@@ -331,15 +308,16 @@ static bool has_been_refused(void *arg)
 
 static void sends_that_pause_are_cut_off_by_the_shutdown(void)
 {
-    static struct busy busy;
+    struct tl_detour busy;
     static atomic_int completed;
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    open_busy(&busy, "answer request 310 times -1 code 2 remark busy");
+    tl_detour_start(&busy, 4, NULL);
+    TL_CHECK(tl_proxy_script(busy.proxy, "answer request 310 times -1 code 2 remark busy"));
     rmq_producer_options_init(&options, sizeof options);
     options.producer_group = "outage";
-    options.namesrv_addr = tl_namesrv_addr(busy.ns);
+    options.namesrv_addr = tl_namesrv_addr(busy.namesrv);
     options.send_msg_timeout_ms = 600000;
     options.retry_times_when_send_async_failed = 1000;
     TL_OK(rmq_producer_create(&options, &producer, &err));
@@ -352,7 +330,7 @@ static void sends_that_pause_are_cut_off_by_the_shutdown(void)
     TL_EQUAL(atomic_load(&completed), 50);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
-    close_busy(&busy);
+    tl_detour_stop(&busy);
 }
 
 static void an_answer_without_the_fields_of_a_send_is_no_result(void)

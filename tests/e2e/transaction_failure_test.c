@@ -10,6 +10,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -23,9 +24,7 @@ static const char *const asking[] = {"transactionTimeOut", "200", "transactionCh
                                      "transactionCheckMax", "100000", NULL};
 
 struct way {
-    struct tl_cluster cluster;
-    struct tl_proxy *proxy;
-    struct tl_namesrv *ns;
+    struct tl_detour detour;
     rmq_producer *producer;
     atomic_bool may_answer; /* questions are answered with UNKNOWN before */
     struct tl_seen seen;
@@ -41,33 +40,25 @@ static rmq_transaction_state check(const rmq_message_view *message, void *user)
 
 static void open_way(struct way *way)
 {
-    char brokers[256];
     rmq_error *err = NULL;
     rmq_producer_options options;
-    tl_cluster_start_with(&way->cluster, 2, asking);
-    tl_cluster_needs_own(&way->cluster);
-    way->proxy = tl_proxy_start(rmq_broker_addr(way->cluster.broker));
-    way->ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(way->proxy));
-    tl_namesrv_brokers(way->ns, way->cluster.topic, brokers, 2);
+    tl_detour_start(&way->detour, 2, asking);
     rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = way->cluster.group;
-    options.namesrv_addr = tl_namesrv_addr(way->ns);
+    options.producer_group = way->detour.cluster.group;
+    options.namesrv_addr = tl_namesrv_addr(way->detour.namesrv);
     options.send_msg_timeout_ms = TIMEOUT_MS;
     options.transaction_check = check;
     options.transaction_check_user = way;
     options.heartbeat_broker_interval_ms = 200; /* after a cut the broker soon knows it again */
     TL_OK(rmq_producer_create(&options, &way->producer, &err));
-    way->consumer = tl_consumer(&way->cluster, "*", tl_seen_listener, &way->seen);
+    way->consumer = tl_consumer(&way->detour.cluster, "*", tl_seen_listener, &way->seen);
 }
 
 static void close_way(struct way *way)
 {
     rmq_producer_destroy(way->producer);
     rmq_consumer_destroy(way->consumer);
-    tl_namesrv_stop(way->ns);
-    tl_proxy_stop(way->proxy);
-    tl_cluster_stop(&way->cluster);
+    tl_detour_stop(&way->detour);
 }
 
 struct row {
@@ -94,7 +85,7 @@ static rmq_transaction_state commit(const rmq_message *message, const char *id, 
     struct way *way = user;
     (void)message;
     (void)id;
-    TL_CHECK(tl_proxy_script(way->proxy, rmq_message_property(message, "script")));
+    TL_CHECK(tl_proxy_script(way->detour.proxy, rmq_message_property(message, "script")));
     return RMQ_TRANSACTION_COMMIT;
 }
 
@@ -103,7 +94,7 @@ static rmq_message *message_of(const struct way *way, int number, const char *sc
     char text[16];
     rmq_error *err = NULL;
     rmq_message *message = NULL;
-    TL_OK(rmq_message_create(way->cluster.topic, &message, &err));
+    TL_OK(rmq_message_create(way->detour.cluster.topic, &message, &err));
     snprintf(text, sizeof text, "%d", number);
     TL_OK(rmq_message_set_property(message, "n", text));
     if (*script) {
@@ -136,7 +127,7 @@ static void run_row(struct way *way, const struct row *row, int number)
     } else {
         TL_EQUAL(atomic_load(&way->seen.times[number]), 0);
     }
-    tl_proxy_clear(way->proxy);
+    tl_proxy_clear(way->detour.proxy);
     atomic_store(&way->may_answer, true);
     tl_seen_wait(&way->seen, number + 1, WAIT_MS);
     rmq_error_destroy(err);
@@ -166,7 +157,7 @@ static void a_broker_that_swallows_the_end_costs_the_deadline_and_asks_later(voi
     open_way(&way);
     rmq_message *message = message_of(&way, 0, "");
     TL_OK(rmq_producer_prepare_transaction(way.producer, message, WAIT_MS, &transaction, &err));
-    tl_proxy_blackhole(way.proxy, true);
+    tl_proxy_blackhole(way.detour.proxy, true);
     int64_t start = tl_now_ms();
     TL_EQUAL(rmq_transaction_end(transaction, RMQ_TRANSACTION_COMMIT, &err), RMQ_ERR_TIMEOUT);
     int64_t took = tl_now_ms() - start;
@@ -174,9 +165,9 @@ static void a_broker_that_swallows_the_end_costs_the_deadline_and_asks_later(voi
     rmq_error_destroy(err);
     rmq_transaction_destroy(transaction);
     rmq_message_destroy(message);
-    tl_proxy_refuse(way.proxy, true); /* what was swallowed goes with its connections */
-    tl_proxy_blackhole(way.proxy, false);
-    tl_proxy_refuse(way.proxy, false);
+    tl_proxy_refuse(way.detour.proxy, true); /* what was swallowed goes with its connections */
+    tl_proxy_blackhole(way.detour.proxy, false);
+    tl_proxy_refuse(way.detour.proxy, false);
     atomic_store(&way.may_answer, true);
     tl_seen_wait(&way.seen, 1, WAIT_MS);
     close_way(&way);
