@@ -13,25 +13,13 @@ B=${B:-build/release}
 rmq=$B/rmq
 scale=${SCALE:-1}
 work=$(mktemp -d)
-pid=
+. "$here/servers.sh"
 
-finish() {
-    [ -z "$pid" ] || kill -TERM "$pid" 2> /dev/null
-    wait 2> /dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 130' INT TERM
-
-"$rmq" broker --temporary > "$work/out" 2> "$work/err" &
-pid=$!
-for _ in $(seq 200); do
-    ! grep -q '^ready ' "$work/out" || break
-    sleep 0.05
-done
-NAMESRV_ADDR=$(sed -n 's/^ready .*namesrv=\([0-9.]*:[0-9]*\) .*/\1/p' "$work/out" | head -n 1)
+"$rmq" broker --temporary > "$work/ours" 2> "$work/ours.err" &
+pids=$!
+wait_ready "$work/ours"
+NAMESRV_ADDR=$(namesrv_of "$work/ours")
 export NAMESRV_ADDR
-[ -n "$NAMESRV_ADDR" ] || { echo "no broker: $(cat "$work/out" "$work/err")" >&2; exit 1; }
 
 value() { sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" <<< "$2"; }
 

@@ -15,38 +15,18 @@ port=${RMQ_BENCH_PORT:-19900}
 rounds=${ROUNDS:-3}
 scale=${SCALE:-1}
 work=$(mktemp -d "${DIR:-/var/tmp}/rmq-flush-XXXXXX")
-pids=""
-
-finish() {
-    for pid in $pids; do
-        kill -TERM "$pid" 2> /dev/null
-    done
-    wait 2> /dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 130' INT TERM
-
-namesrv_of() {  # FILE: waits until that server is ready
-    for _ in $(seq 1200); do
-        ! grep -q '^ready ' "$1" || break
-        sleep 0.05
-    done
-    sed -n 's/^ready .*namesrv=\([^ ]*\).*/\1/p' "$1"
-}
+. "$here/servers.sh"
 
 [ -d "$cache/jars-5.3.3" ] || { echo "no real broker in $cache: tests/interop/setup.sh brings it" >&2; exit 1; }
 "$rmq" broker --namesrv-port 0 --set listenPort=0 --set brokerIP1=127.0.0.1 --set "storePathRootDir=$work/ours.d" \
-    --set flushDiskType=SYNC_FLUSH > "$work/ours" 2>&1 &
+    --set flushDiskType=SYNC_FLUSH > "$work/ours" 2> "$work/ours.err" &
 pids="$pids $!"
-RMQ_INTEROP_CACHE=$cache tests/interop/real.sh 5.3.3 "$port" "$work/real.d" flushDiskType=SYNC_FLUSH > "$work/real" 2>&1 &
+RMQ_INTEROP_CACHE=$cache tests/interop/real.sh 5.3.3 "$port" "$work/real.d" flushDiskType=SYNC_FLUSH > "$work/real" 2> "$work/real.err" &
 pids="$pids $!"
+wait_ready "$work/ours"
+wait_ready "$work/real"
 ours=$(namesrv_of "$work/ours")
 real=$(namesrv_of "$work/real")
-if [ -z "$ours" ] || [ -z "$real" ]; then
-    tail -n 3 "$work/ours" "$work/real" >&2
-    exit 1
-fi
 
 # rate NAMESRV THREADS COUNT: messages a second, all acknowledged
 rate() {

@@ -30,17 +30,7 @@ port=${RMQ_BENCH_PORT:-19900}
 work=$(mktemp -d)
 lines=build/bench.jsonl
 : > "$lines"
-pids=""
-
-finish() {
-    for pid in $pids; do
-        kill -TERM "$pid" 2> /dev/null
-    done
-    wait 2> /dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 130' INT TERM
+. "$here/servers.sh"
 
 sync_count=$((200000 / scale)) async_count=$((400000 / scale)) consume_count=$((400000 / scale)) warm=$((20000 / scale))
 go=
@@ -50,28 +40,19 @@ real=
 [ ! -x "$cache/javabench" ] || java=$cache/javabench
 [ ! -d "$cache/jars-5.3.3" ] || real=1
 
-wait_ready() {  # FILE
-    for _ in $(seq 1200); do
-        ! grep -q '^ready ' "$1" || return 0
-        sleep 0.05
-    done
-    echo "no server: $(tail -n 2 "$1" "$1.err" | tr '\n' ' ')" >&2
-    exit 1
-}
-
 start_ours() {
     "$rmq" broker --temporary --set brokerName=ours --set brokerIP1=127.0.0.1 > "$work/ours" 2> "$work/ours.err" &
     ours_pid=$!
     pids="$pids $ours_pid"
     wait_ready "$work/ours"
-    ours_ns=$(sed -n 's/^ready .*namesrv=\([^ ]*\).*/\1/p' "$work/ours")
+    ours_ns=$(namesrv_of "$work/ours")
 }
 
 start_real() {
     RMQ_INTEROP_CACHE=$cache tests/interop/real.sh 5.3.3 "$port" "$work/real.d" > "$work/real" 2> "$work/real.err" &
     pids="$pids $!"
     wait_ready "$work/real"
-    real_ns=$(sed -n 's/^ready .*namesrv=\([^ ]*\).*/\1/p' "$work/real")
+    real_ns=$(namesrv_of "$work/real")
     real_pid=$(sed -n 's/^ready .*pids=\([0-9]*\).*/\1/p' "$work/real")
     real_ns_pid=$(sed -n 's/^ready .*pids=[0-9]*,\([0-9]*\).*/\1/p' "$work/real")
 }
