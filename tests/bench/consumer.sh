@@ -61,4 +61,4 @@ sleep 15
 awk '/^VmHWM/ { print "peak memory " $2 / 1024 " MiB" }' "/proc/$consumer/status"
 awk '{ print "CPU " ($14 + $15) / 15 " % of a core" }' "/proc/$consumer/stat"
 kill -TERM $consumer 2> /dev/null
-wait $consumer 2> /dev/null
+wait $consumer 2> /dev/null || : # it was told to end
