@@ -40,7 +40,8 @@ static rmq_status send_one(rmq_producer *producer, const char *topic, int number
     rmq_status st = rmq_message_create(topic, &message, err);
     if (st == RMQ_OK) {
         rmq_message_copy_body(message, body, strlen(body));
-        /* Waits only when the window of sends on their way (backPressureForAsyncSendNum) is full. */
+        /* Waits only when the window of sends on their way (backPressureForAsyncSendNum) is
+         * full. */
         st = rmq_producer_send_async(producer, message, on_sent, outcome, err);
     }
     rmq_message_destroy(message); /* the send keeps what it needs */
@@ -57,7 +58,8 @@ int main(int argc, char **argv)
 
     rmq_producer_options_init(&options, sizeof options);
     options.producer_group = "example-producers";
-    /* One deadline for all attempts. A broker that has just started may take seconds for its first messages. */
+    /* One deadline for all attempts. A broker that has just started may take seconds for its first
+     * messages. */
     options.send_msg_timeout_ms = 10000;
     rmq_status st = rmq_producer_create(&options, &producer, &err);
     for (int i = 1; i <= MESSAGES && st == RMQ_OK; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A broker inside a test: starts in milliseconds on free ports with a store that is removed afterwards, and misbehaves when told to. The test
- * here is whether a producer gets through when the broker refuses the first attempt.
+ * A broker inside a test: starts in milliseconds on free ports with a store that is removed
+ * afterwards, and misbehaves when told to. The test here is whether a producer gets through when
+ * the broker refuses the first attempt.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #include <rmq/broker.h>
 #include <rmq/rmq.h>
 
-#define SEND_MESSAGE_V2 310 /* the request code of a send, and below the broker's answer "too busy" */
-#define SYSTEM_BUSY 2
+/* the request code of a send, and below the broker's answer "too busy" */
+#define SEND_MESSAGE_V2 310
+#define SYSTEM_BUSY     2
 
 static rmq_status send_greeting(const char *namesrv, rmq_error **err)
 {
@@ -49,7 +51,8 @@ int main(void)
         st = rmq_broker_fault_answer(broker, SEND_MESSAGE_V2, 1, SYSTEM_BUSY, "not now", &err);
     }
     if (st == RMQ_OK) {
-        printf("broker on %s, name server on %s\n", rmq_broker_addr(broker), rmq_broker_namesrv_addr(broker));
+        printf("broker on %s, name server on %s\n", rmq_broker_addr(broker),
+               rmq_broker_namesrv_addr(broker));
         st = send_greeting(rmq_broker_namesrv_addr(broker), &err);
     }
     if (st == RMQ_OK) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Takes batches at its own pace: the library fetches ahead, poll hands out, and offsets are committed when the work of several batches is done.
+ * Takes batches at its own pace: the library fetches ahead, poll hands out, and offsets are
+ * committed when the work of several batches is done.
  *     NAMESRV_ADDR=127.0.0.1:9876 lite_pull_consumer [TOPIC [COUNT]]
  */
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Receives messages in the order of their queues: the listener gets one message of a queue after the other, while other queues go on
- * beside it on other workers. What belongs together must be sent to one queue (rmq_producer_send_by_key).
+ * Receives messages in the order of their queues: the listener gets one message of a queue after
+ * the other, while other queues go on beside it on other workers. What belongs together must be
+ * sent to one queue (rmq_producer_send_by_key).
  *     NAMESRV_ADDR=127.0.0.1:9876 ordered_consumer [TOPIC [COUNT]]
  */
 #include <stdatomic.h>
@@ -53,7 +54,8 @@ int main(int argc, char **argv)
     options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
     options.consume_orderly = true;
     options.consume_thread_nums = 4;
-    options.max_reconsume_times = 16; /* then a message goes to the dead letters, and its queue goes on */
+    /* then a message goes to the dead letters, and its queue goes on */
+    options.max_reconsume_times = 16;
     options.listener = on_messages;
     if (rmq_consumer_create(&options, &consumer, &err) != RMQ_OK) {
         return fail("consumer", err);

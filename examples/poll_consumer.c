@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Receives messages in an event loop of your own: the consumer has a descriptor that is readable when there is something to take, and
- * no thread of the library calls you. Here the loop is poll(2); any other (libevent, libuv, epoll) works the same.
+ * Receives messages in an event loop of your own: the consumer has a descriptor that is readable
+ * when there is something to take, and no thread of the library calls you. Here the loop is
+ * poll(2); any other (libevent, libuv, epoll) works the same.
  *     NAMESRV_ADDR=127.0.0.1:9876 poll_consumer [TOPIC [COUNT]]
  */
 #include <poll.h>

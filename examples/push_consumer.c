@@ -32,7 +32,8 @@ static rmq_consume_result on_messages(const rmq_message_view *const *messages, s
     progress->received += (int)count;
     pthread_cond_signal(&progress->changed);
     pthread_mutex_unlock(&progress->lock);
-    return RMQ_CONSUME_SUCCESS; /* RMQ_RECONSUME_LATER: the broker delivers them again after a delay */
+    /* RMQ_RECONSUME_LATER: the broker delivers them again after a delay */
+    return RMQ_CONSUME_SUCCESS;
 }
 
 static int fail(const char *what, rmq_error *err)
@@ -54,11 +55,13 @@ int main(int argc, char **argv)
 
     rmq_consumer_options_init(&options, sizeof options);
     options.consumer_group = "example-push";
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET; /* for a group that has no offset yet */
+    /* for a group that has no offset yet */
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
     options.consume_thread_nums = 4;
     options.listener = on_messages;
     options.listener_user = &progress;
-    options.enable_msg_trace = traced; /* what becomes of each message, for mqadmin queryMsgTraceById */
+    /* what becomes of each message, for mqadmin queryMsgTraceById */
+    options.enable_msg_trace = traced;
     if (rmq_consumer_create(&options, &consumer, &err) != RMQ_OK) {
         return fail("consumer", err);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Answers requests: the reply to a message is its body behind "re:". Ends when it has answered COUNT.
+ * Answers requests: the reply to a message is its body behind "re:". Ends when it has answered
+ * COUNT.
  *     NAMESRV_ADDR=127.0.0.1:9876 replier [TOPIC [COUNT]]
  *     NAMESRV_ADDR=127.0.0.1:9876 rmq request -t TOPIC 'a question'
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Sends messages that consumers see only when a row has been written to the "database" of this program, an array. Had the program been killed in between,
- * the broker would ask the next one that has the same producer group, which looks into the database.
+ * Sends messages that consumers see only when a row has been written to the "database" of this
+ * program, an array. Had the program been killed in between, the broker would ask the next one that
+ * has the same producer group, which looks into the database.
  *     NAMESRV_ADDR=127.0.0.1:9876 transaction_producer [TOPIC]
  */
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 #define ORDERS 5
 
-static bool paid[ORDERS + 1]; /* the database: filled by the sending thread, read by the callback thread when a broker asks */
+/* the database: filled by the sending thread, read by the callback thread when a broker asks */
+static bool paid[ORDERS + 1];
 
 static int fail(const char *what, rmq_error *err)
 {
@@ -62,7 +64,8 @@ static int send_order(rmq_producer *producer, const char *topic, int order)
         rmq_producer_send_in_transaction(producer, message, pay, NULL, 0, &state, NULL, &err);
     rmq_message_destroy(message);
     if (st != RMQ_OK && state == RMQ_TRANSACTION_COMMIT) {
-        fprintf(stderr, "order %d is paid, the broker will ask: %s\n", order, rmq_error_message(err));
+        fprintf(stderr, "order %d is paid, the broker will ask: %s\n", order,
+                rmq_error_message(err));
         rmq_error_destroy(err);
         return 0;
     }
@@ -78,7 +81,8 @@ int main(int argc, char **argv)
     int rc = 0;
 
     rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = "example-transactions"; /* the same in all programs that may be asked */
+    /* the same in all programs that may be asked */
+    options.producer_group = "example-transactions";
     options.transaction_check = look_up;
     if (rmq_producer_create(&options, &producer, &err) != RMQ_OK) {
         return fail("producer", err);

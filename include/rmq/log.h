@@ -15,16 +15,16 @@ typedef enum rmq_log_level {
     RMQ_LOG_DEBUG = 4
 } rmq_log_level;
 
-/* A sink gets one finished line without a newline: a sentence, then key=value pairs. It may be called from any
- * thread, also from several at once, and must not call back into the library. line is borrowed for the
- * call. */
+/* A sink gets one finished line without a newline: a sentence, then key=value pairs. It may be
+ * called from any thread, also from several at once, and must not call back into the library. line
+ * is borrowed for the call. */
 typedef void (*rmq_log_fn)(rmq_log_level level, const char *line, void *user);
 
 RMQ_BEGIN_DECLS
 
-/* Sets the process-wide sink and level of this library; NULL restores the default sink. user is passed to the sink
- * and must live until the sink is replaced. Any thread; lines that are being written may still reach the old
- * sink. Since 0.1.0. */
+/* Sets the process-wide sink and level of this library; NULL restores the default sink. user is
+ * passed to the sink and must live until the sink is replaced. Any thread; lines that are being
+ * written may still reach the old sink. Since 0.1.0. */
 RMQ_API void rmq_log_set(rmq_log_level level, rmq_log_fn sink, void *user);
 
 /* Name of a level, "WARN". Static, never NULL. Since 0.1.0. */

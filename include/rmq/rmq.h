@@ -3,8 +3,9 @@
 /*
  * The whole client. The in-process broker is in <rmq/broker.h>, another library.
  *
- * For every function: texts are UTF-8 that ends with a NUL, times are milliseconds. A handle or an argument that is NULL where one is needed gives
- * RMQ_ERR_INVALID, from a getter "", 0 or NULL; destroy accepts NULL. Any thread may call, where nothing else is said.
+ * For every function: texts are UTF-8 that ends with a NUL, times are milliseconds. A handle or an
+ * argument that is NULL where one is needed gives RMQ_ERR_INVALID, from a getter "", 0 or NULL;
+ * destroy accepts NULL. Any thread may call, where nothing else is said.
  */
 #ifndef RMQ_RMQ_H
 #define RMQ_RMQ_H

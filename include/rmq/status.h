@@ -41,8 +41,8 @@ typedef enum rmq_status {
 
 RMQ_BEGIN_DECLS
 
-/* Name of a status, such as "RMQ_ERR_TIMEOUT"; "RMQ_ERR_UNKNOWN" for a number that is none. Static, never
- * NULL. Any thread. Since 0.1.0. */
+/* Name of a status, such as "RMQ_ERR_TIMEOUT"; "RMQ_ERR_UNKNOWN" for a number that is none. Static,
+ * never NULL. Any thread. Since 0.1.0. */
 RMQ_API const char *rmq_status_name(rmq_status status);
 
 /* Sentence for a status, such as "deadline passed". Static, never NULL. Any thread. Since 0.1.0. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Message stores on disk, looked at from outside: what is in one, whether consume queues and key index agree with the commit log, and
- * building them anew. Works on stores written by Apache RocketMQ 4.x and 5.x as on our own. Only rmq_store_rebuild writes.
- * Library librmq-broker. Counterparts: DefaultMessageStore, ConsumeQueue, IndexFile.
+ * Message stores on disk, looked at from outside: what is in one, whether consume queues and key
+ * index agree with the commit log, and building them anew. Works on stores written by Apache
+ * RocketMQ 4.x and 5.x as on our own. Only rmq_store_rebuild writes. Library librmq-broker.
+ * Counterparts: DefaultMessageStore, ConsumeQueue, IndexFile.
  */
 #ifndef RMQ_STORE_H
 #define RMQ_STORE_H
@@ -17,15 +18,17 @@
 
 typedef struct rmq_store rmq_store;
 
-/* Told while a long operation runs: done of total bytes of the commit log; rebuilding goes along it twice, checking and then building. On the
- * calling thread. false ends the operation with RMQ_ERR_STATE. */
+/* Told while a long operation runs: done of total bytes of the commit log; rebuilding goes along it
+ * twice, checking and then building. On the calling thread. false ends the operation with
+ * RMQ_ERR_STATE. */
 typedef bool (*rmq_store_progress_fn)(int64_t done, int64_t total, void *user);
 
-/* One thing that is wrong, as a sentence for people; borrowed for the call. On the calling thread. */
+/* One thing that is wrong, as a sentence for people; borrowed for the call. On the calling
+ * thread. */
 typedef void (*rmq_store_finding_fn)(const char *text, void *user);
 
-/* Options of the functions below. Sizes of 0 are taken from the files that are there, else from the broker's defaults. Strings are
- * borrowed for the call (by rmq_store_open: copied). */
+/* Options of the functions below. Sizes of 0 are taken from the files that are there, else from the
+ * broker's defaults. Strings are borrowed for the call (by rmq_store_open: copied). */
 typedef struct rmq_store_options {
     size_t struct_size;
     const char *commit_log_dir;             /* "storePathCommitLog", default DIR/commitlog */
@@ -73,17 +76,17 @@ typedef struct rmq_store_queue {
     int64_t min_offset;
     int64_t max_offset;
     int64_t commit_log_max_offset; /* behind the queue's last message, 0 = none */
-    int64_t
-        log_max_offset; /* after rmq_store_verify: max_offset as the messages in the commit log have it, which the next start
-                               makes it; before: -1 */
+    /* after rmq_store_verify: max_offset as the messages in the commit log have it, which the next
+     * start makes it; before: -1 */
+    int64_t log_max_offset;
 } rmq_store_queue;
 
 /* One message. Pointers are borrowed until close. */
 typedef struct rmq_store_message {
     int64_t queue_offset;
     int64_t commit_log_offset;
-    int64_t
-        tags_code; /* of the queue's entry: hash of the tag, in SCHEDULE_TOPIC_XXXX the time of delivery */
+    /* of the queue's entry: hash of the tag, in SCHEDULE_TOPIC_XXXX the time of delivery */
+    int64_t tags_code;
     int64_t born_timestamp_ms;
     int64_t store_timestamp_ms;
     int64_t prepared_transaction_offset;
@@ -132,12 +135,15 @@ typedef struct rmq_store_check {
 
 RMQ_BEGIN_DECLS
 
-/* Fills defaults; size is sizeof(rmq_store_options) as the program knows it. Any thread. Since 0.1.0. */
+/* Fills defaults; size is sizeof(rmq_store_options) as the program knows it. Any thread. Since
+ * 0.1.0. */
 RMQ_API void rmq_store_options_init(rmq_store_options *options, size_t size);
 
-/* Opens the store in a directory for reading; nothing in it is changed, and it may be write-protected. options may be NULL. A store that a broker
- * has open can be read too, but what is said of its newest messages may be old. The handle belongs to one thread at a time;
- * rmq_store_close frees it. Errors: RMQ_ERR_NOT_FOUND (no store there), RMQ_ERR_IO, RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
+/* Opens the store in a directory for reading; nothing in it is changed, and it may be
+ * write-protected. options may be NULL. A store that a broker has open can be read too, but what is
+ * said of its newest messages may be old. The handle belongs to one thread at a time;
+ * rmq_store_close frees it. Errors: RMQ_ERR_NOT_FOUND (no store there), RMQ_ERR_IO,
+ * RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_store_open(const char *dir, const rmq_store_options *options,
                                   rmq_store **out, rmq_error **err);
 
@@ -147,26 +153,33 @@ RMQ_API void rmq_store_close(rmq_store *store);
 /* What is in it; size is sizeof(rmq_store_info) as the program knows it. Since 0.1.0. */
 RMQ_API void rmq_store_get_info(const rmq_store *store, rmq_store_info *out, size_t size);
 
-/* Queue number index in order of topic and queue id; false beyond the last one. size is sizeof(rmq_store_queue). Since 0.1.0. */
+/* Queue number index in order of topic and queue id; false beyond the last one. size is
+ * sizeof(rmq_store_queue). Since 0.1.0. */
 RMQ_API bool rmq_store_queue_at(const rmq_store *store, size_t index, rmq_store_queue *out,
                                 size_t size);
 
-/* Message number offset of queue number index; size is sizeof(rmq_store_message). Errors: RMQ_ERR_NOT_FOUND (no such message, or
- * retention took it), RMQ_ERR_CORRUPT (the entry leads to no message of this queue, or its CRC is wrong). Since 0.1.0. */
+/* Message number offset of queue number index; size is sizeof(rmq_store_message). Errors:
+ * RMQ_ERR_NOT_FOUND (no such message, or retention took it), RMQ_ERR_CORRUPT (the entry leads to no
+ * message of this queue, or its CRC is wrong). Since 0.1.0. */
 RMQ_API rmq_status rmq_store_message_at(const rmq_store *store, size_t index, int64_t offset,
                                         rmq_store_message *out, size_t size, rmq_error **err);
 
-/* Reads the whole commit log with CRC, and compares each message with its queue entry and its index entries, each entry with its message, and the
- * chains of the index. size is sizeof(rmq_store_check). What is wrong is in out, not in the returned status. Errors: RMQ_ERR_BUSY (a
- * broker has the store open: its files change), RMQ_ERR_STATE (progress said stop), RMQ_ERR_NOMEM. Since 0.1.0. */
+/* Reads the whole commit log with CRC, and compares each message with its queue entry and its index
+ * entries, each entry with its message, and the chains of the index. size is
+ * sizeof(rmq_store_check). What is wrong is in out, not in the returned status. Errors:
+ * RMQ_ERR_BUSY (a broker has the store open: its files change), RMQ_ERR_STATE (progress said stop),
+ * RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_store_verify(rmq_store *store, rmq_store_check *out, size_t size,
                                     rmq_error **err);
 
-/* Builds all consume queues and the key index anew from the commit log of the store in a directory. Queues without a message in the log are kept
- * as they are, so that their numbers go on. The commit log is not changed, but for bytes behind its end. options may be NULL.
- * A commit log that is damaged in the middle is refused, unless options say salvage: then what is damaged or missing is covered by records
- * that all readers pass over, the Java broker too, and every good message is kept under its number. When it fails half way, the next start of a broker completes it. Errors: RMQ_ERR_NOT_FOUND, RMQ_ERR_EXISTS (in use),
- * RMQ_ERR_CORRUPT (damaged log), RMQ_ERR_IO, RMQ_ERR_DISK_FULL, RMQ_ERR_STATE (stopped), RMQ_ERR_NOMEM. Since 0.1.0. */
+/* Builds all consume queues and the key index anew from the commit log of the store in a directory.
+ * Queues without a message in the log are kept as they are, so that their numbers go on. The commit
+ * log is not changed, but for bytes behind its end. options may be NULL. A commit log that is
+ * damaged in the middle is refused, unless options say salvage: then what is damaged or missing is
+ * covered by records that all readers pass over, the Java broker too, and every good message is
+ * kept under its number. When it fails half way, the next start of a broker completes it. Errors:
+ * RMQ_ERR_NOT_FOUND, RMQ_ERR_EXISTS (in use), RMQ_ERR_CORRUPT (damaged log), RMQ_ERR_IO,
+ * RMQ_ERR_DISK_FULL, RMQ_ERR_STATE (stopped), RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options,
                                      rmq_error **err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The growing buffer: doubles from 256 bytes, never beyond its limit. Owned by one thread at a time. */
+/* The growing buffer: doubles from 256 bytes, never beyond its limit. Owned by one thread at a
+ * time. */
 #include "base/buf.h"
 
 #include <stdio.h>
@@ -231,7 +232,8 @@ const char *rq_fixed_to_text(double v, int decimals, char out[RQ_FIXED_MAX])
         magnitude = 0;
     }
     int64_t scaled = (int64_t)(magnitude * (double)power + 0.5);
-    int n = snprintf(out, RQ_FIXED_MAX, "%s%lld", minus && scaled ? "-" : "", (long long)(scaled / power));
+    int n = snprintf(out, RQ_FIXED_MAX, "%s%lld", minus && scaled ? "-" : "",
+                     (long long)(scaled / power));
     if (power > 1) {
         (void)snprintf(out + n, RQ_FIXED_MAX - (size_t)n, ".%0*lld", decimals > 9 ? 9 : decimals,
                        (long long)(scaled % power));

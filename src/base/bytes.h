@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Big-endian loads and stores, and a reading cursor with a sticky error: after the first short or bad field it returns
- * zeros, and the decoder asks rq_cursor_ok once at the end.
+ * Big-endian loads and stores, and a reading cursor with a sticky error: after the first short or
+ * bad field it returns zeros, and the decoder asks rq_cursor_ok once at the end.
  */
 #ifndef RQ_BASE_BYTES_H
 #define RQ_BASE_BYTES_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* CRC-32 by libdeflate, which uses the processor's carry-less multiplication, or by zlib where it is not there. */
+/* CRC-32 by libdeflate, which uses the processor's carry-less multiplication, or by zlib where it
+ * is not there. */
 #include "base/crc.h"
 
 #ifdef RQ_HAVE_LIBDEFLATE

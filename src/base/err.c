@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * rmq_error and rmq_status. An error carries its own destructor, so that one made by librmq-broker may be destroyed through librmq and
- * the reverse, each with the allocator that made it.
+ * rmq_error and rmq_status. An error carries its own destructor, so that one made by librmq-broker
+ * may be destroyed through librmq and the reverse, each with the allocator that made it.
  */
 #define RQ_BASE_ERR_INSIDE
 #include "base/err.h"
@@ -29,7 +29,8 @@ struct rmq_error {
 };
 
 /* What is handed out when there is no memory for an error. Never written to. */
-static struct rmq_error no_memory = {.status = RMQ_ERR_NOMEM, .retriable = true, .message = "out of memory"};
+static struct rmq_error no_memory = {
+    .status = RMQ_ERR_NOMEM, .retriable = true, .message = "out of memory"};
 
 const char *rmq_status_name(rmq_status status)
 {

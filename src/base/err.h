@@ -8,8 +8,9 @@
 
 #include <rmq/error.h>
 
-/* Sets *err (ignored when err is NULL) and returns status, so that a caller can write return rq_error_set(…). An error that *err
- * held is freed first. retriable follows from the status (time-outs, connection, busy, no route). */
+/* Sets *err (ignored when err is NULL) and returns status, so that a caller can write return
+ * rq_error_set(…). An error that *err held is freed first. retriable follows from the status
+ * (time-outs, connection, busy, no route). */
 rmq_status rq_error_set(rmq_error **err, rmq_status status, const char *fmt, ...) RMQ_PRINTF(3, 4);
 #if defined(__clang_analyzer__) && !defined(RQ_BASE_ERR_INSIDE)
 /* What an analyzer of one file must know: the status comes back. */
@@ -27,7 +28,8 @@ static inline rmq_status rq_error_returns(rmq_error **err, rmq_status status)
 rmq_status rq_error_set_remote(rmq_error **err, int code, const char *broker, const char *fmt, ...)
     RMQ_PRINTF(4, 5);
 
-/* Refinements of an error that was just made; harmless for NULL and for the static out-of-memory error. */
+/* Refinements of an error that was just made; harmless for NULL and for the static out-of-memory
+ * error. */
 void rq_error_mark(rmq_error *err, bool retriable, bool maybe_stored);
 void rq_error_set_broker(rmq_error *err, const char *broker);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Java's view of a text: UTF-16 code units made from UTF-8 on the fly. Invalid bytes give U+FFFD one by one, as a lenient decoder does.
+ * Java's view of a text: UTF-16 code units made from UTF-8 on the fly. Invalid bytes give U+FFFD
+ * one by one, as a lenient decoder does.
  */
 #include "base/jhash.h"
 
@@ -68,7 +69,8 @@ static struct units units_of(struct rq_slice s)
     return (struct units){.p = p, .end = p + s.n};
 }
 
-/* Eight ASCII characters at once, as long as there are eight: the powers of 31 let them be added up independently. */
+/* Eight ASCII characters at once, as long as there are eight: the powers of 31 let them be added up
+ * independently. */
 static uint32_t hash_ascii(struct units *u)
 {
     enum { P1 = 31, P2 = P1 * P1, P3 = P2 * P1, P4 = P2 * P2 };

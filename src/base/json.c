@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Java's JSON made standard, then parsed by cJSON. One pass over the text keeps a stack of containers (no recursion): it checks nesting,
- * quotes bare keys, turns object keys into text, and quotes integers that a double would round, so that the readers below get
- * every digit back. Pure functions, any thread.
+ * Java's JSON made standard, then parsed by cJSON. One pass over the text keeps a stack of
+ * containers (no recursion): it checks nesting, quotes bare keys, turns object keys into text, and
+ * quotes integers that a double would round, so that the readers below get every digit back. Pure
+ * functions, any thread.
  */
 #include "base/json.h"
 
@@ -14,14 +15,14 @@
 
 /* Digits that a double holds exactly. */
 #define SAFE_DIGITS 15
-#define JSON_MAX ((size_t)64 << 20)
+#define JSON_MAX    ((size_t)64 << 20)
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
 struct reader {
     const char *p;
     const char *end;
     struct rq_buf out;
-    char stack[RQ_JSON_MAX_DEPTH]; /* '{' object, '[' array, 'K' an object that is a key */
+    char stack[RQ_JSON_MAX_DEPTH];       /* '{' object, '[' array, 'K' an object that is a key */
     size_t key_start[RQ_JSON_MAX_DEPTH]; /* of a 'K': where its text begins in out */
     int depth;
     bool want_key; /* the next token is a member name */
@@ -36,8 +37,11 @@ static rmq_status bad(const struct reader *r, const char *what, size_t at, rmq_e
 /* Length of the valid UTF-8 sequence at p, 0 when there is none. */
 static size_t utf8_len(const unsigned char *p, size_t n)
 {
-    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : p[0] >= 0xE0 && p[0] < 0xF0 ? 3
-                 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4 : 0;
+    size_t len = p[0] < 0x80                   ? 1
+                 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2
+                 : p[0] >= 0xE0 && p[0] < 0xF0 ? 3
+                 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4
+                                               : 0;
     if (len == 0 || len > n) {
         return 0;
     }
@@ -51,7 +55,8 @@ static size_t utf8_len(const unsigned char *p, size_t n)
     return overlong || beyond ? 0 : len;
 }
 
-/* A byte that belongs to no character becomes U+FFFD, as Java decodes it: else two names that differ here would be one when they are written. */
+/* A byte that belongs to no character becomes U+FFFD, as Java decodes it: else two names that
+ * differ here would be one when they are written. */
 static void add_utf8(struct rq_buf *out, const char *p, size_t n)
 {
     size_t plain = 0;
@@ -85,7 +90,8 @@ static bool is_word(char c)
            c == '+' || c == '.' || c == '_' || c == '$';
 }
 
-/* A bare token: as a key it is quoted; as a value a long integer is quoted, too, and nothing else changed. */
+/* A bare token: as a key it is quoted; as a value a long integer is quoted, too, and nothing else
+ * changed. */
 static void copy_word(struct reader *r)
 {
     const char *start = r->p;
@@ -212,7 +218,8 @@ rmq_status rq_json_parse(struct rq_slice text, cJSON **out, rmq_error **err)
         *out = cJSON_ParseWithOpts(r.out.data, &stop, true);
         if (!*out) {
             size_t at = stop ? (size_t)(stop - r.out.data) : 0;
-            st = rq_error_set(err, RMQ_ERR_PROTOCOL, "JSON: syntax near byte %zu of %zu", at, text.n);
+            st = rq_error_set(err, RMQ_ERR_PROTOCOL, "JSON: syntax near byte %zu of %zu", at,
+                              text.n);
         }
     }
     rq_buf_free(&r.out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Intrusive doubly linked list. The head is a node that points to itself when empty. Not thread-safe. */
+/* Intrusive doubly linked list. The head is a node that points to itself when empty. Not
+ * thread-safe. */
 #ifndef RQ_BASE_LIST_H
 #define RQ_BASE_LIST_H
 

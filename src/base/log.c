@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The log. Level and sink are process-wide per library; a line is made on the caller's stack and handed over whole. Reading the sink takes
- * no lock on the way when the level is off.
+ * The log. Level and sink are process-wide per library; a line is made on the caller's stack and
+ * handed over whole. Reading the sink takes no lock on the way when the level is off.
  */
 #include "base/log.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The log macro: the level is tested before arguments are evaluated. A sentence that stands, then key=value pairs; never bodies or
- * secrets; nothing per message above debug. A repeated failure is logged when it starts and when it ends. */
+/* The log macro: the level is tested before arguments are evaluated. A sentence that stands, then
+ * key=value pairs; never bodies or secrets; nothing per message above debug. A repeated failure is
+ * logged when it starts and when it ends. */
 #ifndef RQ_BASE_LOG_H
 #define RQ_BASE_LOG_H
 

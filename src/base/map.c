@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The hash map: open addressing with linear probing, FNV-1a with a final mix, grown at three quarters. */
+/* The hash map: open addressing with linear probing, FNV-1a with a final mix, grown at three
+ * quarters. */
 #include "base/map.h"
 
 #include "base/mem.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Hash map from byte strings (copied) to pointers (not owned): open addressing, grows by doubling. Not thread-safe: the owner guards it.
+ * Hash map from byte strings (copied) to pointers (not owned): open addressing, grows by doubling.
+ * Not thread-safe: the owner guards it.
  */
 #ifndef RQ_BASE_MAP_H
 #define RQ_BASE_MAP_H
@@ -31,11 +32,12 @@ struct rq_map {
 void rq_map_init(struct rq_map *map);
 void rq_map_free(struct rq_map *map, void (*free_value)(void *value)); /* free_value may be NULL */
 void *rq_map_get(const struct rq_map *map, struct rq_slice key);       /* NULL = absent */
-rmq_status rq_map_put(struct rq_map *map, struct rq_slice key, void *value); /* value not NULL; replaces silently */
-void *rq_map_remove(struct rq_map *map, struct rq_slice key);          /* the value, or NULL */
+/* value not NULL; replaces silently */
+rmq_status rq_map_put(struct rq_map *map, struct rq_slice key, void *value);
+void *rq_map_remove(struct rq_map *map, struct rq_slice key); /* the value, or NULL */
 
-/* Walk: i starts at 0; returns the next live entry at or after slot *i and moves *i behind it; NULL at the end. Removing the
- * entry just returned is allowed, putting is not. */
+/* Walk: i starts at 0; returns the next live entry at or after slot *i and moves *i behind it; NULL
+ * at the end. Removing the entry just returned is allowed, putting is not. */
 struct rq_map_entry *rq_map_next(const struct rq_map *map, size_t *i);
 
 uint64_t rq_hash_bytes(const void *p, size_t n);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The allocator. The functions of the program's choice are set once before the first allocation; afterwards they are only read,
- * so no lock is needed. Counting and failing the Nth allocation are for tests and cost one relaxed load otherwise.
+ * The allocator. The functions of the program's choice are set once before the first allocation;
+ * afterwards they are only read, so no lock is needed. Counting and failing the Nth allocation are
+ * for tests and cost one relaxed load otherwise.
  */
 #include "base/mem.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Hand-over from many threads to one: producers push nodes, the consumer takes the whole list at once, oldest first. push tells whether
- * the list was empty, which is the one case in which the consumer must be woken: the cost of a wake-up is shared
- * by all that was pushed before it ran. Lock-free.
+ * Hand-over from many threads to one: producers push nodes, the consumer takes the whole list at
+ * once, oldest first. push tells whether the list was empty, which is the one case in which the
+ * consumer must be woken: the cost of a wake-up is shared by all that was pushed before it ran.
+ * Lock-free.
  */
 #ifndef RQ_BASE_MPSC_H
 #define RQ_BASE_MPSC_H
@@ -17,7 +18,8 @@ struct rq_mpsc_node {
 };
 
 struct rq_mpsc {
-    _Atomic(struct rq_mpsc_node *) head; /* atomic: newest first; release on push, acquire on take */
+    /* atomic: newest first; release on push, acquire on take */
+    _Atomic(struct rq_mpsc_node *) head;
 };
 
 static inline void rq_mpsc_init(struct rq_mpsc *queue)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Text of a properties file, read as Java reads it: comments with '#' and '!', keys that end at '=', ':' or a blank, lines that a backslash continues,
- * escapes. Unlike there, bytes are UTF-8, a byte order mark is passed over, and blanks behind a value do not count. And edited, so that comments and
- * order stay. Any thread. Counterpart: java.util.Properties.
+ * Text of a properties file, read as Java reads it: comments with '#' and '!', keys that end at
+ * '=', ':' or a blank, lines that a backslash continues, escapes. Unlike there, bytes are UTF-8, a
+ * byte order mark is passed over, and blanks behind a value do not count. And edited, so that
+ * comments and order stay. Any thread. Counterpart: java.util.Properties.
  */
 #ifndef RQ_BASE_PROPFILE_H
 #define RQ_BASE_PROPFILE_H
@@ -40,7 +41,8 @@ rmq_status rq_propfile_status(const struct rq_propfile *file);
 void rq_propfile_edit(struct rq_slice text, struct rq_slice key, struct rq_slice value,
                       struct rq_buf *out);
 
-/* The same in a file, which need not be there yet, for "key\0value\0key\0value\0"; the old one is kept as .bak. */
+/* The same in a file, which need not be there yet, for "key\0value\0key\0value\0"; the old one is
+ * kept as .bak. */
 rmq_status rq_propfile_change(const char *path, struct rq_slice pairs, rmq_error **err);
 
 #endif

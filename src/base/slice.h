@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A borrowed run of bytes: pointer and length, owned by somebody else. p may be NULL when n is 0. */
+/* A borrowed run of bytes: pointer and length, owned by somebody else. p may be NULL when n is
+ * 0. */
 #ifndef RQ_BASE_SLICE_H
 #define RQ_BASE_SLICE_H
 
@@ -45,7 +46,8 @@ bool rq_slice_to_i32(struct rq_slice s, int32_t *out);
 /* Without what is a blank or below at both ends, as Java's trim. */
 struct rq_slice rq_slice_trim(struct rq_slice s);
 
-/* Cuts the piece before the next separator off the front of rest, the last one without; false when nothing is left. */
+/* Cuts the piece before the next separator off the front of rest, the last one without; false when
+ * nothing is left. */
 bool rq_slice_next(struct rq_slice *rest, char separator, struct rq_slice *piece);
 
 /* Whether a list separated by ';' (NULL = empty) has the word, as it stands. */

@@ -36,9 +36,8 @@ static bool faulted(enum rq_sys_op op)
     unsigned long long n = atomic_load_explicit(&faults[op].at, memory_order_relaxed);
     while (n > 0) {
         bool stay = n == 1 && atomic_load_explicit(&faults[op].sticky, memory_order_relaxed);
-        if (stay || atomic_compare_exchange_weak_explicit(&faults[op].at, &n, n - 1,
-                                                          memory_order_relaxed,
-                                                          memory_order_relaxed)) {
+        if (stay || atomic_compare_exchange_weak_explicit(
+                        &faults[op].at, &n, n - 1, memory_order_relaxed, memory_order_relaxed)) {
             if (n == 1) {
                 errno = atomic_load_explicit(&faults[op].error, memory_order_relaxed);
                 return true;
@@ -191,7 +190,8 @@ int rq_sys_unlink(const char *path)
     return unlink(path);
 }
 
-/* One entry of a directory that is being removed: files here, directories by the caller's work list. */
+/* One entry of a directory that is being removed: files here, directories by the caller's work
+ * list. */
 static int remove_entry(int dir, const char *name, struct rq_buf *subdirs)
 {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT) {
@@ -225,7 +225,8 @@ static int empty_dir(const char *path, struct rq_buf *subdirs)
     return rc;
 }
 
-/* Depth is that of trees of our own making, so plain recursion over directories is bounded by this. */
+/* Depth is that of trees of our own making, so plain recursion over directories is bounded by
+ * this. */
 #define RMTREE_MAX_DEPTH 16
 
 static int rmtree(const char *path, int depth)
@@ -323,7 +324,8 @@ int rq_sys_sync_dir_of(const char *path)
     int error = errno;
     close(fd);
     errno = error;
-    return rc < 0 && error == EINVAL ? 0 : rc; /* a file system whose directories cannot be synced */
+    /* a file system whose directories cannot be synced */
+    return rc < 0 && error == EINVAL ? 0 : rc;
 }
 
 static int write_synced(const char *path, const void *p, size_t n)
@@ -341,7 +343,8 @@ static int write_synced(const char *path, const void *p, size_t n)
     return rc;
 }
 
-/* The present file stays reachable as .bak at every moment: a second name for it, made before the new one takes its place. */
+/* The present file stays reachable as .bak at every moment: a second name for it, made before the
+ * new one takes its place. */
 static int keep_backup(const char *path, const char *bak, const char *bak_tmp)
 {
     unlink(bak_tmp);

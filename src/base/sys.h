@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * System calls on files, wrapped so that tests can make the Nth one fail, stop short or lie. Each wrapper handles EINTR and returns
- * as the call does (-1 with errno).
+ * System calls on files, wrapped so that tests can make the Nth one fail, stop short or lie. Each
+ * wrapper handles EINTR and returns as the call does (-1 with errno).
  */
 #ifndef RQ_BASE_SYS_H
 #define RQ_BASE_SYS_H
@@ -32,24 +32,28 @@ ssize_t rq_sys_pwrite(int fd, const void *p, size_t n, off_t at);
 ssize_t rq_sys_pread(int fd, void *p, size_t n, off_t at);
 int rq_sys_fdatasync(int fd);
 int rq_sys_msync(void *p, size_t n); /* MS_SYNC */
-int rq_sys_syncfs(int fd);            /* the whole file system that an open file is on */
+int rq_sys_syncfs(int fd);           /* the whole file system that an open file is on */
 void *rq_sys_mmap_file(int fd, size_t size, bool writable); /* NULL on failure, with errno */
 int rq_sys_munmap(void *p, size_t n);
 int rq_sys_rename(const char *from, const char *to);
 int rq_sys_sync_dir_of(const char *path); /* makes the name of path durable: syncs its directory */
-int rq_sys_fallocate(int fd, off_t size); /* reserves blocks; falls back to ftruncate where unsupported */
+/* reserves blocks; falls back to ftruncate where unsupported */
+int rq_sys_fallocate(int fd, off_t size);
 int rq_sys_ftruncate(int fd, off_t size);
-int rq_sys_mkdirs(const char *path);      /* with parents; 0 also when it exists */
+int rq_sys_mkdirs(const char *path); /* with parents; 0 also when it exists */
 int rq_sys_unlink(const char *path);
-int rq_sys_rmtree(const char *path);      /* removes a directory tree */
+int rq_sys_rmtree(const char *path); /* removes a directory tree */
 
 /* Whole file into buf (appended). RMQ_ERR_NOT_FOUND when there is none. */
 rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rmq_error **err);
 
-/* Replaces a file safely: write path.tmp, sync, keep the old one as path.bak when backup, rename, sync the directory. */
-rmq_status rq_sys_write_file(const char *path, const void *p, size_t n, bool backup, rmq_error **err);
+/* Replaces a file safely: write path.tmp, sync, keep the old one as path.bak when backup, rename,
+ * sync the directory. */
+rmq_status rq_sys_write_file(const char *path, const void *p, size_t n, bool backup,
+                             rmq_error **err);
 
-/* Tests: the nth call of op from now on fails with error (n 1 = next; 0 clears); every_later keeps failing. */
+/* Tests: the nth call of op from now on fails with error (n 1 = next; 0 clears); every_later keeps
+ * failing. */
 void rq_sys_fail(enum rq_sys_op op, uint64_t n, int error, bool every_later);
 
 #endif

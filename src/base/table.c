@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Option tables: defaults, text values, checks, and the nearest name for a mistyped key. Pure functions over caller's structs. */
+/* Option tables: defaults, text values, checks, and the nearest name for a mistyped key. Pure
+ * functions over caller's structs. */
 #include "base/table.h"
 
 #include <string.h>

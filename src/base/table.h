@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Option tables: one row per option gives name, type, default, range, help and the place in the options struct. The struct's defaults, the
- * key=value form, the checks and the reference page all come from the rows. Tables are const; structs belong to one thread.
+ * Option tables: one row per option gives name, type, default, range, help and the place in the
+ * options struct. The struct's defaults, the key=value form, the checks and the reference page all
+ * come from the rows. Tables are const; structs belong to one thread.
  */
 #ifndef RQ_BASE_TABLE_H
 #define RQ_BASE_TABLE_H
@@ -16,7 +17,8 @@
 #include "base/buf.h"
 
 enum rq_option_type {
-    RQ_OPT_STRING, /* const char *; owned by the caller of rq_table_set (rq_strdup, freed by rq_table_free) */
+    /* const char *; owned by the caller of rq_table_set (rq_strdup, freed by rq_table_free) */
+    RQ_OPT_STRING,
     RQ_OPT_I32,
     RQ_OPT_I64,
     RQ_OPT_BOOL,
@@ -27,8 +29,8 @@ struct rq_option {
     const char *name;
     enum rq_option_type type;
     size_t offset;
-    const char *def; /* as text; NULL = a NULL string */
-    int64_t min, max; /* numbers only */
+    const char *def;   /* as text; NULL = a NULL string */
+    int64_t min, max;  /* numbers only */
     const char *range; /* enum names "A|B|C"; for strings a remark, or NULL */
     const char *help;
 };
@@ -44,17 +46,20 @@ struct rq_table {
 void rq_table_defaults(const struct rq_table *table, void *object);
 
 const struct rq_option *rq_table_find(const struct rq_table *table, const char *name);
-const char *rq_table_nearest(const struct rq_table *table, const char *name); /* by edit distance; NULL when none is near */
+/* by edit distance; NULL when none is near */
+const char *rq_table_nearest(const struct rq_table *table, const char *name);
 
-/* Checks a text value and stores it; strings are duplicated, a previous value is not freed (see owned below). */
+/* Checks a text value and stores it; strings are duplicated, a previous value is not freed (see
+ * owned below). */
 rmq_status rq_table_set(const struct rq_table *table, void *object, const char *name,
                         const char *value, rmq_error **err);
 
 /* Checks ranges of a struct filled by a program. */
 rmq_status rq_table_check(const struct rq_table *table, const void *object, rmq_error **err);
 
-/* Deep copy: to gets its own copies of all strings. rq_table_free frees them. A struct used with rq_table_set must have been made by
- * rq_table_copy, which lets rq_table_set free the previous value. */
+/* Deep copy: to gets its own copies of all strings. rq_table_free frees them. A struct used with
+ * rq_table_set must have been made by rq_table_copy, which lets rq_table_set free the previous
+ * value. */
 rmq_status rq_table_copy(const struct rq_table *table, void *to, const void *from);
 void rq_table_free(const struct rq_table *table, void *object);
 

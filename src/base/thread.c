@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Threads and locks over pthreads. A lock that fails is a bug of ours: the process stops with a message. */
+/* Threads and locks over pthreads. A lock that fails is a bug of ours: the process stops with a
+ * message. */
 #include "base/thread.h"
 
 #include <errno.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Threads, locks and conditions: thin names over pthreads. Every thread of ours has a name of at most 15 characters and blocks all signals, so
- * that the program's handlers run on its own threads.
+ * Threads, locks and conditions: thin names over pthreads. Every thread of ours has a name of at
+ * most 15 characters and blocks all signals, so that the program's handlers run on its own threads.
  *
- * Lock ranks, taken in rising order only: client handle 10, instance 20, process queue 30, offsets 35, route 40, event queue 50, broker
- * tables 60, hold 65, store append 70, consume queue 75, mapped file 80, connection 90, pending calls 95, log 100.
+ * Lock ranks, taken in rising order only: client handle 10, instance 20, process queue 30, offsets
+ * 35, route 40, event queue 50, broker tables 60, hold 65, store append 70, consume queue 75,
+ * mapped file 80, connection 90, pending calls 95, log 100.
  */
 #ifndef RQ_BASE_THREAD_H
 #define RQ_BASE_THREAD_H

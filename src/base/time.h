@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Clocks. Time-outs use the monotonic clock; the wall clock is only for stamps that go on the wire or to disk. */
+/* Clocks. Time-outs use the monotonic clock; the wall clock is only for stamps that go on the wire
+ * or to disk. */
 #ifndef RQ_BASE_TIME_H
 #define RQ_BASE_TIME_H
 
@@ -15,7 +16,8 @@ int64_t rq_wall_ms(void);
 /* now + timeout_ms, RQ_FOREVER for a negative timeout, saturating. */
 int64_t rq_deadline_ms(int64_t timeout_ms);
 
-/* A time-out as a program gives it: otherwise_ms for 0 and less, and at most a day, so that sums of it and of clocks stay in range. */
+/* A time-out as a program gives it: otherwise_ms for 0 and less, and at most a day, so that sums of
+ * it and of clocks stay in range. */
 #define RQ_TIMEOUT_MOST_MS 86400000
 int64_t rq_timeout_ms(int64_t timeout_ms, int64_t otherwise_ms);
 

@@ -59,7 +59,8 @@ rmq_status rq_address_store_host(const char *host, int port, struct rq_host *out
     struct addrinfo *list = NULL;
     int failed = getaddrinfo(host, NULL, &hints, &list);
     if (failed) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "brokerIP1 \"%s\": %s", host, gai_strerror(failed));
+        return rq_error_set(err, RMQ_ERR_INVALID, "brokerIP1 \"%s\": %s", host,
+                            gai_strerror(failed));
     }
     rq_address_of_peer(list->ai_addr, out);
     out->port = port;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Addresses of a broker: where it listens, what it tells others, how it stands in messages. At start; pure but for a name look-up. */
+/* Addresses of a broker: where it listens, what it tells others, how it stands in messages. At
+ * start; pure but for a name look-up. */
 #ifndef RQ_BROKER_ADDRESS_H
 #define RQ_BROKER_ADDRESS_H
 
@@ -11,10 +12,12 @@
 #include "broker/options.h"
 #include "wire/message.h"
 
-/* "host:port", with brackets around an IPv6 literal; an rq_free'd string, or NULL without memory. */
+/* "host:port", with brackets around an IPv6 literal; an rq_free'd string, or NULL without
+ * memory. */
 char *rq_address_text(const char *host, int port);
 
-/* Where to listen: bindAddress, else brokerIP1 when that is a loop-back address, else NULL for every address. */
+/* Where to listen: bindAddress, else brokerIP1 when that is a loop-back address, else NULL for
+ * every address. */
 const char *rq_address_to_bind(const struct rq_broker_options *options);
 
 /* brokerIP1 as the store host of messages; a name is looked up, which may block. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What administrators may ask a classic master about parts that it runs without: RocksDB (354, 355), the pop store in it (200056), users and rights
- * (3001 … 3010). The answers are those of a Java broker whose configuration has none of them. Loop thread. Counterpart: AdminBrokerProcessor.
+ * What administrators may ask a classic master about parts that it runs without: RocksDB (354,
+ * 355), the pop store in it (200056), users and rights (3001 … 3010). The answers are those of a
+ * Java broker whose configuration has none of them. Loop thread. Counterpart: AdminBrokerProcessor.
  */
 #include "base/log.h"
 #include "broker/broker.h"
 
-/* The Java broker looks in the background and writes what it found, here that there is nothing, to its log. */
+/* The Java broker looks in the background and writes what it found, here that there is nothing, to
+ * its log. */
 void rq_process_rocksdb_progress(const struct rq_request *request)
 {
     static const char in_progress[] = "{\"checkStatus\":2}";

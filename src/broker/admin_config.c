@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Settings by request (25, 26). Processors read the settings without a lock, so a change is made while they stand still: the background loop asks every
- * serving loop to wait, writes, and lets them go on. Only numbers and flags that are read anew each time can be changed; for the others the answer says that
- * they are read at start. Counterparts: AdminBrokerProcessor, Configuration.
+ * Settings by request (25, 26). Processors read the settings without a lock, so a change is made
+ * while they stand still: the background loop asks every serving loop to wait, writes, and lets
+ * them go on. Only numbers and flags that are read anew each time can be changed; for the others
+ * the answer says that they are read at start. Counterparts: AdminBrokerProcessor, Configuration.
  */
 #include <stdio.h>
 #include <string.h>
@@ -202,7 +203,9 @@ static void run(struct rq_task *task)
     }
     make_known(change->broker, permission);
     rq_answer_code(change->conn, &change->to, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
-                   err ? rmq_error_message(err) : st ? rmq_status_text(st) : NULL);
+                   err  ? rmq_error_message(err)
+                   : st ? rmq_status_text(st)
+                        : NULL);
     rmq_error_destroy(err);
     free_change(change);
 }
@@ -229,8 +232,8 @@ static int32_t misbehave(struct rmq_broker *broker, const char *text, rmq_error 
     return rq_fault_run_text(broker, text, err) ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS;
 }
 
-/* Checks one pair on a copy of the settings and notes it. Properties that nobody knows, or that are not implemented here, are passed over as
- * the Java broker passes over those it does not know. */
+/* Checks one pair on a copy of the settings and notes it. Properties that nobody knows, or that are
+ * not implemented here, are passed over as the Java broker passes over those it does not know. */
 static int32_t note(struct rmq_broker *broker, struct rq_broker_settings *copy, const char *key,
                     const char *value, struct rq_buf *text, rmq_error **err)
 {
@@ -270,7 +273,8 @@ static int32_t note_lines(const struct rq_request *request, struct rq_buf *text,
     }
     rq_propfile_init(&lines, request->in->body);
     while (code == RQ_RESP_SUCCESS && rq_propfile_next(&lines)) {
-        code = note(request->broker, &copy, rq_buf_cstr(&lines.key), rq_buf_cstr(&lines.value), text, err);
+        code = note(request->broker, &copy, rq_buf_cstr(&lines.key), rq_buf_cstr(&lines.value),
+                    text, err);
     }
     if (code == RQ_RESP_SUCCESS && rq_propfile_status(&lines)) {
         code = RQ_RESP_SYSTEM_ERROR;
@@ -310,8 +314,10 @@ void rq_process_update_config(const struct rq_request *request)
     rq_buf_init(&text, 0);
     int32_t code = note_lines(request, &text, &err);
     if (code != RQ_RESP_SUCCESS || text.len == 0) {
-        rq_request_answer(request, code, err ? rmq_error_message(err)
-                                             : code ? "out of memory" : NULL);
+        rq_request_answer(request, code,
+                          err    ? rmq_error_message(err)
+                          : code ? "out of memory"
+                                 : NULL);
     } else if (!start_change(request, &text)) {
         rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, "out of memory");
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Groups and their members by request (200, 201, 203, 204, 207, 225, 300, 328, 343, 352). Loop thread. Counterpart: AdminBrokerProcessor. */
+/* Groups and their members by request (200, 201, 203, 204, 207, 225, 300, 328, 343, 352). Loop
+ * thread. Counterpart: AdminBrokerProcessor. */
 #include "broker/broker.h"
 
 static void answer_object(const struct rq_request *request, struct rq_buf *body)
@@ -25,8 +26,9 @@ static void put_groups(const struct rq_request *request, const char *list)
     rq_json_free(json);
     rq_broker_persist_soon(request->broker);
     rq_request_answer(request, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
-                      err ? rmq_error_message(err)
-                          : st ? "the group's name is missing or not allowed" : NULL);
+                      err  ? rmq_error_message(err)
+                      : st ? "the group's name is missing or not allowed"
+                           : NULL);
     rmq_error_destroy(err);
 }
 

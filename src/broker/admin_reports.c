@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Reports by request (303, 308, 315, 317, 321, 345, 353). Loop thread. Counterpart: AdminBrokerProcessor. */
+/* Reports by request (303, 308, 315, 317, 321, 345, 353). Loop thread. Counterpart:
+ * AdminBrokerProcessor. */
 #include "base/mem.h"
 #include "base/time.h"
 #include "broker/admin_write.h"
@@ -36,8 +37,9 @@ static void add_time_span(const struct rq_request *request, const struct rq_hdr_
     if (offset < max) {
         delay_ms = rq_wall_ms() - rq_store_time_of(broker->store, topic, queue_id, offset);
     }
-    rq_buf_addf(out, "%s{\"consumeTimeStamp\":%lld,\"delayTime\":%lld,\"maxTimeStamp\":%lld,"
-                     "\"messageQueue\":",
+    rq_buf_addf(out,
+                "%s{\"consumeTimeStamp\":%lld,\"delayTime\":%lld,\"maxTimeStamp\":%lld,"
+                "\"messageQueue\":",
                 queue_id ? "," : "", (long long)consume_ms, (long long)delay_ms,
                 (long long)rq_store_time_of(broker->store, topic, queue_id, max - 1));
     rq_admin_add_queue(request->broker, topic, queue_id, out);
@@ -112,7 +114,8 @@ static bool has_name(struct rq_slice list, struct rq_slice name)
     return false;
 }
 
-/* The smallest offset of all groups but those filtered, not below the queue's beginning; INT64_MAX when there is none. */
+/* The smallest offset of all groups but those filtered, not below the queue's beginning; INT64_MAX
+ * when there is none. */
 static int64_t smallest_offset(const struct rq_request *request, const struct names *groups,
                                const struct rq_hdr_correction_offset *header, int32_t queue_id)
 {
@@ -176,8 +179,9 @@ void rq_process_stats(const struct rq_request *request)
         return;
     }
     rq_buf_free(&body);
-    rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR, "The stats <%.*s> <%.*s> not exist",
-                   RQ_TEXT(header.stats_name), RQ_TEXT(header.stats_key));
+    rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
+                   "The stats <%.*s> <%.*s> not exist", RQ_TEXT(header.stats_name),
+                   RQ_TEXT(header.stats_key));
 }
 
 /* ---- 317 ---- */
@@ -209,8 +213,9 @@ static void report_topic(struct consume_report *report, struct rq_slice group, s
         int64_t time_ms = offset > 0 ? rq_store_time_of(broker->store, name, i, offset - 1) : 0;
         rq_buf_add_str(&report->out, i ? "," : "");
         rq_admin_add_queue(broker, name, i, &report->out);
-        rq_buf_addf(&report->out, ":{\"brokerOffset\":%lld,\"consumerOffset\":%lld,\"lastTimestamp\":%lld,"
-                                  "\"pullOffset\":%lld}",
+        rq_buf_addf(&report->out,
+                    ":{\"brokerOffset\":%lld,\"consumerOffset\":%lld,\"lastTimestamp\":%lld,"
+                    "\"pullOffset\":%lld}",
                     (long long)max, (long long)offset, (long long)(time_ms > 0 ? time_ms : 0),
                     (long long)offset);
         report->diff += max - offset;
@@ -225,7 +230,8 @@ static void report_group(struct consume_report *report, struct rq_slice group, b
     struct rq_slice topic;
     bool first_topic = true;
     rq_buf_init(&topics.text, 0);
-    rq_offsets_each(&report->request->broker->offsets, group, rq_slice(NULL, 0), note_topic, &topics);
+    rq_offsets_each(&report->request->broker->offsets, group, rq_slice(NULL, 0), note_topic,
+                    &topics);
     rq_buf_add_str(&report->out, *first ? "{" : ",{");
     rq_json_add_string(&report->out, group);
     rq_buf_add_str(&report->out, ":[");
@@ -257,15 +263,16 @@ void rq_process_broker_consume_stats(const struct rq_request *request)
     for (size_t at = 0; next_name(&groups, &at, &group);) {
         report_group(&report, group, &first);
     }
-    rq_buf_addf(&report.out, "],\"totalDiff\":%lld,\"totalInflightDiff\":%lld}", (long long)report.diff,
-                (long long)report.inflight);
+    rq_buf_addf(&report.out, "],\"totalDiff\":%lld,\"totalInflightDiff\":%lld}",
+                (long long)report.diff, (long long)report.inflight);
     rq_buf_free(&groups.text);
     answer_object(request, &report.out);
 }
 
 /* ---- 321 ---- */
 
-/* What a group's subscription says about an entry; by the code in the queue, as the Java broker's own answer. */
+/* What a group's subscription says about an entry; by the code in the queue, as the Java broker's
+ * own answer. */
 static void add_subscription(const struct rq_request *request,
                              const struct rq_hdr_query_consume_queue *header, struct rq_buf *out)
 {
@@ -297,7 +304,8 @@ static void add_entries(const struct rq_request *request,
                             header->index + i, &entry)) {
             return;
         }
-        rq_buf_addf(out, "%s{\"eval\":false,\"physicOffset\":%lld,\"physicSize\":%d,\"tagsCode\":%lld}",
+        rq_buf_addf(out,
+                    "%s{\"eval\":false,\"physicOffset\":%lld,\"physicSize\":%d,\"tagsCode\":%lld}",
                     i ? "," : "", (long long)entry.commit_log_offset, entry.size,
                     (long long)entry.tags_code);
     }

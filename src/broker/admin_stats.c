@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Numbers by request (202, 208), and cleaning (306, 316, 329). Loop thread. Counterpart: AdminBrokerProcessor. */
+/* Numbers by request (202, 208), and cleaning (306, 316, 329). Loop thread. Counterpart:
+ * AdminBrokerProcessor. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,8 +42,8 @@ void rq_process_topic_stats(const struct rq_request *request)
         return;
     }
     if (!rq_topics_get(&request->broker->topics, header.topic, &topic)) {
-        rq_answer_text(request->conn, &request->to, RQ_RESP_TOPIC_NOT_EXIST, "topic[%.*s] not exist",
-                       RQ_TEXT(header.topic));
+        rq_answer_text(request->conn, &request->to, RQ_RESP_TOPIC_NOT_EXIST,
+                       "topic[%.*s] not exist", RQ_TEXT(header.topic));
         return;
     }
     int32_t count = topic.read_queue_nums > topic.write_queue_nums ? topic.read_queue_nums
@@ -91,8 +92,9 @@ static void add_topic_stats(const struct rq_request *request, struct rq_slice gr
         int64_t time_ms = offset > 0 ? rq_store_time_of(broker->store, name, i, offset - 1) : 0;
         add_queue_key(request, name, i, *first, out);
         *first = false;
-        rq_buf_addf(out, "{\"brokerOffset\":%lld,\"consumerOffset\":%lld,\"lastTimestamp\":%lld,"
-                         "\"pullOffset\":%lld}",
+        rq_buf_addf(out,
+                    "{\"brokerOffset\":%lld,\"consumerOffset\":%lld,\"lastTimestamp\":%lld,"
+                    "\"pullOffset\":%lld}",
                     (long long)max, (long long)offset, (long long)(time_ms > 0 ? time_ms : 0),
                     (long long)offset);
     }
@@ -103,8 +105,7 @@ double rq_admin_consume_tps(struct rmq_broker *broker, struct rq_slice group, st
     struct rq_buf key;
     rq_buf_init(&key, 0);
     rq_buf_addf(&key, "%.*s@%.*s", RQ_TEXT(topic), RQ_TEXT(group));
-    double tps =
-        rq_stats_tps(&broker->stats, RQ_STATS_GROUP_GET_NUMS, rq_slice(key.data, key.len));
+    double tps = rq_stats_tps(&broker->stats, RQ_STATS_GROUP_GET_NUMS, rq_slice(key.data, key.len));
     rq_buf_free(&key);
     return tps;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Topics by request (17, 18, 21, 202, 215, 305, 351). Loop thread. Counterparts: AdminBrokerProcessor, TopicConfigManager. */
+/* Topics by request (17, 18, 21, 202, 215, 305, 351). Loop thread. Counterparts:
+ * AdminBrokerProcessor, TopicConfigManager. */
 #include <string.h>
 
 #include "base/list.h"
@@ -26,7 +27,8 @@ static void registered(struct rq_registration_waiter *waiter)
     rq_free(pending);
 }
 
-/* Answers success after the next round of registration, so that whoever asks for the route then gets it. */
+/* Answers success after the next round of registration, so that whoever asks for the route then
+ * gets it. */
 static void answer_when_registered(const struct rq_request *request)
 {
     struct pending *pending = rq_calloc(1, sizeof *pending);
@@ -73,7 +75,8 @@ rmq_status rq_admin_put_topic(struct rmq_broker *broker, struct rq_slice name,
     return st ? rq_error_set(err, st, "out of memory") : RMQ_OK;
 }
 
-/* "+key=value,-key" on top of what the topic has: JSON text of the attributes. The caller frees the buffer; empty: no change. */
+/* "+key=value,-key" on top of what the topic has: JSON text of the attributes. The caller frees the
+ * buffer; empty: no change. */
 static void attributes_json(struct rq_slice changes, struct rq_buf *out)
 {
     bool first = true;
@@ -103,7 +106,8 @@ static void attributes_json(struct rq_slice changes, struct rq_buf *out)
 static void answer_put(const struct rq_request *request, rmq_status st, rmq_error *err)
 {
     if (st) {
-        rq_request_answer(request, st == RMQ_ERR_INVALID ? RQ_RESP_INVALID_PARAMETER : RQ_RESP_SYSTEM_ERROR,
+        rq_request_answer(request,
+                          st == RMQ_ERR_INVALID ? RQ_RESP_INVALID_PARAMETER : RQ_RESP_SYSTEM_ERROR,
                           err ? rmq_error_message(err) : rmq_status_text(st));
     } else {
         answer_when_registered(request);
@@ -147,8 +151,9 @@ void rq_process_create_topics(const struct rq_request *request)
         struct rq_topic_info info;
         rq_topic_info_read(item, &info);
         if (!st) {
-            st = rq_admin_put_topic(request->broker, rq_slice_str(rq_json_str(item, "topicName", "")),
-                                    &info, rq_slice(NULL, 0), NULL, &err);
+            st = rq_admin_put_topic(request->broker,
+                                    rq_slice_str(rq_json_str(item, "topicName", "")), &info,
+                                    rq_slice(NULL, 0), NULL, &err);
         }
     }
     rq_json_free(json);

@@ -15,10 +15,13 @@ struct rmq_broker;
 void rq_admin_add_queue(const struct rmq_broker *broker, struct rq_slice topic, int32_t queue_id,
                         struct rq_buf *out);
 
-/* Whether a group reads a topic: it subscribes to it, or nobody of the group is online to say otherwise. */
-bool rq_admin_is_subscribed(struct rmq_broker *broker, struct rq_slice group, struct rq_slice topic);
+/* Whether a group reads a topic: it subscribes to it, or nobody of the group is online to say
+ * otherwise. */
+bool rq_admin_is_subscribed(struct rmq_broker *broker, struct rq_slice group,
+                            struct rq_slice topic);
 
 /* Messages per second that a group has got of a topic in the last minute. */
-double rq_admin_consume_tps(struct rmq_broker *broker, struct rq_slice group, struct rq_slice topic);
+double rq_admin_consume_tps(struct rmq_broker *broker, struct rq_slice group,
+                            struct rq_slice topic);
 
 #endif

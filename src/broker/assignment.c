@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Sharing out queues at the broker: QUERY_ASSIGNMENT, and the request mode of groups (401, 402). The queues are those of all brokers, so a name server is
- * asked for the topic's route, and the answer goes out when it has told. Loop thread, then background loop. Counterpart: QueryAssignmentProcessor.
+ * Sharing out queues at the broker: QUERY_ASSIGNMENT, and the request mode of groups (401, 402).
+ * The queues are those of all brokers, so a name server is asked for the topic's route, and the
+ * answer goes out when it has told. Loop thread, then background loop. Counterpart:
+ * QueryAssignmentProcessor.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +59,8 @@ static rmq_status list_queues(const struct rq_route_data *route, const char *top
     for (size_t i = 0; i < route->queue_count; i++) {
         const struct rq_route_queue_data *data = &route->queues[i];
         for (int32_t id = 0; (data->perm & RQ_PERM_READ) && id < data->read_queue_nums; id++) {
-            out->items[out->count++] = (struct rq_mq){
-                .topic = topic, .broker_name = data->broker_name, .queue_id = id};
+            out->items[out->count++] =
+                (struct rq_mq){.topic = topic, .broker_name = data->broker_name, .queue_id = id};
         }
     }
     rq_mq_sort(out->items, out->count);
@@ -91,7 +93,8 @@ static rmq_status add_share(const struct query *query, const struct queues *all,
     return st;
 }
 
-/* Each member pops its own queues and those of the next ones; more members than queues: one queue each, so that nobody has none. */
+/* Each member pops its own queues and those of the next ones; more members than queues: one queue
+ * each, so that nobody has none. */
 static rmq_status share_for_pop(const struct query *query, const struct queues *all,
                                 const struct rq_names *ids, size_t *picked, size_t *count)
 {
@@ -146,9 +149,8 @@ static rmq_status add_shares(const struct query *query, const struct queues *all
     if (!picked) {
         return RMQ_ERR_NOMEM;
     }
-    rmq_status st = query->mode.pop
-                        ? share_for_pop(query, all, ids, picked, &count)
-                        : add_share(query, all, ids, query->client_id, picked, &count);
+    rmq_status st = query->mode.pop ? share_for_pop(query, all, ids, picked, &count)
+                                    : add_share(query, all, ids, query->client_id, picked, &count);
     for (size_t i = 0; st == RMQ_OK && i < count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++) {
@@ -303,7 +305,8 @@ void rq_process_query_assignment(const struct rq_request *request)
 {
     struct query *query = read_query(request);
     if (!query) {
-        rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, "the body is no question for an assignment");
+        rq_request_answer(request, RQ_RESP_SYSTEM_ERROR,
+                          "the body is no question for an assignment");
         return;
     }
     if (ask_route(query) != RMQ_OK) {
@@ -349,9 +352,9 @@ void rq_process_set_request_mode(const struct rq_request *request)
     }
     const char *topic = rq_json_str(json, "topic", NULL);
     const char *group = rq_json_str(json, "consumerGroup", NULL);
-    const struct rq_request_mode mode = {
-        .pop = strcmp(rq_json_str(json, "mode", "PULL"), "POP") == 0,
-        .share_queues = rq_json_i32(json, "popShareQueueNum", 0)};
+    const struct rq_request_mode mode = {.pop =
+                                             strcmp(rq_json_str(json, "mode", "PULL"), "POP") == 0,
+                                         .share_queues = rq_json_i32(json, "popShareQueueNum", 0)};
     if (check_mode(request, topic, group)) {
         rmq_status st = rq_request_modes_put(&broker->request_modes, rq_slice_str(topic),
                                              rq_slice_str(group), &mode);

@@ -18,7 +18,8 @@
 
 static struct rq_topic_info info_of(int32_t queues, int32_t perm)
 {
-    return (struct rq_topic_info){.read_queue_nums = queues, .write_queue_nums = queues, .perm = perm};
+    return (struct rq_topic_info){
+        .read_queue_nums = queues, .write_queue_nums = queues, .perm = perm};
 }
 
 void rq_dlq_topic_info(struct rq_topic_info *out)
@@ -119,7 +120,8 @@ static size_t list_system(const struct rmq_broker *broker, struct system_topic *
     put_system(list, &n, 1, READ_WRITE, "", RQ_TOPIC_HALF, "");
     put_system(list, &n, 1, READ_WRITE, "", RQ_TOPIC_OP_HALF, "");
     put_system(list, &n, 1, READ_WRITE, "", RQ_TOPIC_TIMER, "");
-    put_system(list, &n, REVIVE_QUEUES, READ_WRITE, "rmq_sys_REVIVE_LOG_", o->broker_cluster_name, "");
+    put_system(list, &n, REVIVE_QUEUES, READ_WRITE, "rmq_sys_REVIVE_LOG_", o->broker_cluster_name,
+               "");
     put_system(list, &n, 1, RQ_PERM_INHERIT, "rmq_sys_SYNC_BROKER_MEMBER_", o->broker_name, "");
     return n;
 }
@@ -168,8 +170,8 @@ void rq_system_topics_write(struct rmq_broker *broker, struct rq_buf *out)
 rmq_status rq_system_groups(struct rmq_broker *broker, rmq_error **err)
 {
     static const char *const names[] = {
-        "TOOLS_CONSUMER",    "FILTERSRV_CONSUMER",    "SELF_TEST_C_GROUP",   "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PULL",   "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER",    RQ_GROUP_TRANSACTION,
+        "TOOLS_CONSUMER",  "FILTERSRV_CONSUMER",    "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER",  RQ_GROUP_TRANSACTION,
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (rq_groups_add_default(&broker->groups, names[i])) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Topics that the broker makes by itself: from a template at the first send, of groups, and at start. Counterpart: TopicConfigManager. */
+/* Topics that the broker makes by itself: from a template at the first send, of groups, and at
+ * start. Counterpart: TopicConfigManager. */
 #ifndef RQ_BROKER_AUTO_TOPIC_H
 #define RQ_BROKER_AUTO_TOPIC_H
 
@@ -13,7 +14,8 @@
 struct rmq_broker;
 struct rq_hdr_send;
 
-/* Makes the topic of a send from its default topic, or a retry topic; false when neither may be. Any thread. */
+/* Makes the topic of a send from its default topic, or a retry topic; false when neither may be.
+ * Any thread. */
 bool rq_auto_topic(struct rmq_broker *broker, const struct rq_hdr_send *header,
                    struct rq_topic_info *out);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The broker as its parts see it: one struct that holds them all, the session of a connection, a request on its way. Processors run on the
- * loop thread of their connection; tables have their own locks; what takes time (files, registration, delayed messages, expiry) runs on
- * the background loop. Counterpart: BrokerController.
+ * The broker as its parts see it: one struct that holds them all, the session of a connection, a
+ * request on its way. Processors run on the loop thread of their connection; tables have their own
+ * locks; what takes time (files, registration, delayed messages, expiry) runs on the background
+ * loop. Counterpart: BrokerController.
  */
 #ifndef RQ_BROKER_BROKER_H
 #define RQ_BROKER_BROKER_H
@@ -58,9 +59,9 @@ struct rq_session {
     struct rq_conn *conn;
     struct rq_broker_loop *loop;
     struct rq_host born_host; /* immutable */
-    struct rq_list parked;          /* struct rq_parked.of_session; guarded by the hold's lock */
-    struct rq_list popped;          /* pops that wait; guarded by the pop hold's lock */
-    bool is_client;                 /* sent a heartbeat; owned by the loop thread */
+    struct rq_list parked;    /* struct rq_parked.of_session; guarded by the hold's lock */
+    struct rq_list popped;    /* pops that wait; guarded by the pop hold's lock */
+    bool is_client;           /* sent a heartbeat; owned by the loop thread */
 };
 
 struct rq_request {
@@ -71,13 +72,14 @@ struct rq_request {
     struct rq_reply_to to;
 };
 
-/* Runs before the processor; false: it has answered (or closed) and the request goes no further. The seam for access control. */
+/* Runs before the processor; false: it has answered (or closed) and the request goes no further.
+ * The seam for access control. */
 typedef bool (*rq_request_hook)(const struct rq_request *request, void *user);
 
 struct rmq_broker {
     /* immutable after start */
     struct rq_broker_settings settings;
-    char *addr;                         /* as registered */
+    char *addr; /* as registered */
     char *ha_addr;
     char *namesrv_addr;
     char *store_path;
@@ -85,7 +87,7 @@ struct rmq_broker {
     struct rq_host store_host;
     char *more_properties; /* what is added to each stored message */
     struct rq_slice more;
-    int64_t boot_ms; /* wall clock */
+    int64_t boot_ms;                 /* wall clock */
     int64_t first_commit_log_offset; /* end of the log when the store was opened */
     rq_request_hook hook;
     void *hook_user;
@@ -109,7 +111,8 @@ struct rmq_broker {
     struct rq_request_modes request_modes;
     struct rq_pop_orders pop_orders;
     struct rq_pop_hold pop_hold;
-    struct rq_mutex pop_locks[RQ_POP_LOCKS]; /* rank: before the broker tables; each guards some queues of groups that pop */
+    /* rank: before the broker tables; each guards some queues of groups that pop */
+    struct rq_mutex pop_locks[RQ_POP_LOCKS];
     struct rq_timers timers;
     struct rq_registration registration;
     struct rq_fault fault;
@@ -129,7 +132,8 @@ struct rmq_broker {
     atomic_flag persist_posted; /* atomic: acq_rel; set by who posts persist_task */
 };
 
-/* Runs the dispatcher at the end of this turn of the session's loop: once for all messages of the turn. Loop thread. */
+/* Runs the dispatcher at the end of this turn of the session's loop: once for all messages of the
+ * turn. Loop thread. */
 void rq_broker_dispatch_soon(const struct rq_request *request);
 
 /* The broker's wall clock: the machine's, moved on request. Any thread. */
@@ -167,8 +171,8 @@ static inline void rq_request_answer(const struct rq_request *request, int32_t c
     rq_answer_code(request->conn, &request->to, code, remark);
 }
 
-static inline bool rq_request_decode(const struct rq_request *request, const struct rq_fields *table,
-                                     void *fields)
+static inline bool rq_request_decode(const struct rq_request *request,
+                                     const struct rq_fields *table, void *fields)
 {
     return rq_answer_decode(request->conn, request->in->header, table, fields);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Heartbeats, leaving, the members of a group (34, 35, 38, 46), and the notice of change (40). Loop thread. Counterparts: ClientManageProcessor,
- * ConsumerManageProcessor, DefaultConsumerIdsChangeListener. */
+/* Heartbeats, leaving, the members of a group (34, 35, 38, 46), and the notice of change (40). Loop
+ * thread. Counterparts: ClientManageProcessor, ConsumerManageProcessor,
+ * DefaultConsumerIdsChangeListener. */
 #include "broker/client_manage.h"
 
 #include "base/err.h"
@@ -91,7 +92,8 @@ void rq_process_heartbeat(const struct rq_request *request)
     bool sub_change = false;
     request->session->is_client = true;
     for (size_t i = 0; i < heartbeat.consumer_count; i++) {
-        sub_change |= put_consumer(request, &client, &heartbeat.consumers[i], heartbeat.without_sub);
+        sub_change |=
+            put_consumer(request, &client, &heartbeat.consumers[i], heartbeat.without_sub);
     }
     for (size_t i = 0; i < heartbeat.producer_count; i++) {
         if (rq_clients_put_producer(&request->broker->clients, &client, heartbeat.producers[i])) {
@@ -117,7 +119,8 @@ void rq_process_unregister_client(const struct rq_request *request)
         rq_clients_remove_producer(&broker->clients, header.producer_group, request->conn);
     }
     if (header.consumer_group.n) {
-        rq_clients_remove_consumer(&broker->clients, header.consumer_group, request->conn, &changed);
+        rq_clients_remove_consumer(&broker->clients, header.consumer_group, request->conn,
+                                   &changed);
     }
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
     if (changed) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Registry of consumers and producers: how it changes and what is looked up in it. Any thread. Counterparts: ConsumerManager, ConsumerGroupInfo,
- * ProducerManager. */
+/* Registry of consumers and producers: how it changes and what is looked up in it. Any thread.
+ * Counterparts: ConsumerManager, ConsumerGroupInfo, ProducerManager. */
 #include "broker/clients.h"
 
 #include <string.h>
@@ -204,7 +204,8 @@ static struct rq_consumer_group *make_group(struct rq_clients *clients, const ch
     return group;
 }
 
-/* Members of a group that consume in different ways steal each other's messages: said once for a group. */
+/* Members of a group that consume in different ways steal each other's messages: said once for a
+ * group. */
 static void compare_model(struct rq_consumer_group *group, const struct rq_client_info *client,
                           const struct rq_consumer_data *data, bool is_new)
 {
@@ -214,10 +215,11 @@ static void compare_model(struct rq_consumer_group *group, const struct rq_clien
         return;
     }
     group->told_of_difference = true;
-    RQ_LOG(WARN, "a member of a group consumes otherwise than the others",
-           "group=%s client=%s remote=%s consumeType=%d/%d messageModel=%d/%d consumeFromWhere=%d/%d",
-           data->group, client->client_id, rq_conn_remote(client->conn), (int)data->type,
-           (int)group->type, (int)data->model, (int)group->model, (int)data->from, (int)group->from);
+    RQ_LOG(
+        WARN, "a member of a group consumes otherwise than the others",
+        "group=%s client=%s remote=%s consumeType=%d/%d messageModel=%d/%d consumeFromWhere=%d/%d",
+        data->group, client->client_id, rq_conn_remote(client->conn), (int)data->type,
+        (int)group->type, (int)data->model, (int)group->model, (int)data->from, (int)group->from);
 }
 
 rmq_status rq_clients_put_consumer(struct rq_clients *clients, const struct rq_client_info *client,
@@ -305,7 +307,8 @@ void rq_clients_remove_producer(struct rq_clients *clients, struct rq_slice grou
     rq_mutex_unlock(&clients->lock);
 }
 
-/* Takes the connection out of one consumer group, whose name is copied (NULL without memory: then nobody is told). false: it is in none. */
+/* Takes the connection out of one consumer group, whose name is copied (NULL without memory: then
+ * nobody is told). false: it is in none. */
 static bool leave_one_group(struct rq_clients *clients, const struct rq_conn *conn, char **name)
 {
     bool left = false;
@@ -435,7 +438,8 @@ struct rq_conn *rq_clients_find(struct rq_clients *clients, struct rq_slice grou
     return conn;
 }
 
-struct rq_conn *rq_clients_producer(struct rq_clients *clients, struct rq_slice group, uint32_t turn)
+struct rq_conn *rq_clients_producer(struct rq_clients *clients, struct rq_slice group,
+                                    uint32_t turn)
 {
     struct rq_conn *conn = NULL;
     rq_mutex_lock(&clients->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The registry's tables, for the file that changes them and the one that writes them out. All guarded by the clients' lock. */
+/* The registry's tables, for the file that changes them and the one that writes them out. All
+ * guarded by the clients' lock. */
 #ifndef RQ_BROKER_CLIENTS_PRIV_H
 #define RQ_BROKER_CLIENTS_PRIV_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What the registry of clients answers to questions. Any thread. Counterparts: ConsumerConnection, ProducerConnection, ProducerTableInfo. */
+/* What the registry of clients answers to questions. Any thread. Counterparts: ConsumerConnection,
+ * ProducerConnection, ProducerTableInfo. */
 #include "base/json.h"
 #include "broker/clients_priv.h"
 
@@ -35,15 +36,17 @@ static void write_connections(const struct rq_members *members, struct rq_buf *o
     rq_buf_add_char(out, ']');
 }
 
-bool rq_clients_write_consumers(struct rq_clients *clients, struct rq_slice group, struct rq_buf *out)
+bool rq_clients_write_consumers(struct rq_clients *clients, struct rq_slice group,
+                                struct rq_buf *out)
 {
     rq_mutex_lock(&clients->lock);
     const struct rq_consumer_group *found = rq_map_get(&clients->consumers, group);
     if (found) {
         rq_buf_add_char(out, '{');
         write_connections(&found->members, out);
-        rq_buf_addf(out, ",\"consumeFromWhere\":\"%s\",\"consumeType\":\"%s\",\"messageModel\":\"%s\","
-                         "\"subscriptionTable\":{",
+        rq_buf_addf(out,
+                    ",\"consumeFromWhere\":\"%s\",\"consumeType\":\"%s\",\"messageModel\":\"%s\","
+                    "\"subscriptionTable\":{",
                     rq_consume_from_name(found->from), rq_consume_type_name(found->type),
                     rq_message_model_name(found->model));
         for (size_t i = 0; i < found->sub_count; i++) {
@@ -58,7 +61,8 @@ bool rq_clients_write_consumers(struct rq_clients *clients, struct rq_slice grou
     return found != NULL;
 }
 
-bool rq_clients_write_producers(struct rq_clients *clients, struct rq_slice group, struct rq_buf *out)
+bool rq_clients_write_producers(struct rq_clients *clients, struct rq_slice group,
+                                struct rq_buf *out)
 {
     rq_mutex_lock(&clients->lock);
     const struct rq_members *found = rq_map_get(&clients->producers, group);

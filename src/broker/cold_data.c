@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Thresholds for cold data by request (2001, 2002, 2003), and how old data is read (2004). Loop thread. */
+/* Thresholds for cold data by request (2001, 2002, 2003), and how old data is read (2004). Loop
+ * thread. */
 #include "broker/cold_data.h"
 
 #include <sys/mman.h>
@@ -10,7 +11,7 @@
 #include "base/propfile.h"
 #include "broker/broker.h"
 
-#define GROUP_THRESHOLD  3145728   /* bytes a second, Java's defaults */
+#define GROUP_THRESHOLD  3145728 /* bytes a second, Java's defaults */
 #define GLOBAL_THRESHOLD 104857600
 
 struct threshold {
@@ -106,7 +107,8 @@ void rq_process_read_ahead(const struct rq_request *request)
         return;
     }
     if (!rq_slice_to_i32(header.mode, &mode)) {
-        rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, "set commitlog readahead mode param error");
+        rq_request_answer(request, RQ_RESP_SYSTEM_ERROR,
+                          "set commitlog readahead mode param error");
     } else if (mode != MADV_NORMAL && mode != MADV_RANDOM) {
         rq_request_answer(request, RQ_RESP_INVALID_PARAMETER,
                           "set commitlog readahead mode param value error");

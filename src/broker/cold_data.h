@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Thresholds of groups for reading old data, as an administrator sets them (2001 … 2003). They are kept and told; nothing is slowed down, as in the Java
- * broker with coldDataFlowControlEnable=false, its default. Any thread. Counterpart: ColdDataCgCtrService.
+ * Thresholds of groups for reading old data, as an administrator sets them (2001 … 2003). They are
+ * kept and told; nothing is slowed down, as in the Java broker with
+ * coldDataFlowControlEnable=false, its default. Any thread. Counterpart: ColdDataCgCtrService.
  */
 #ifndef RQ_BROKER_COLD_DATA_H
 #define RQ_BROKER_COLD_DATA_H

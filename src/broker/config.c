@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Configuration of a broker: single properties, properties files, the two sets of defaults. Counterpart: BrokerStartup. */
+/* Configuration of a broker: single properties, properties files, the two sets of defaults.
+ * Counterpart: BrokerStartup. */
 #include "broker/config.h"
 
 #include <arpa/inet.h>
@@ -76,8 +77,8 @@ const char *rmq_broker_config_get(rmq_broker_config *config, const char *key)
 }
 
 /* One property of a file; one that nobody knows is no error there. */
-static rmq_status load_property(rmq_broker_config *config, struct rq_propfile *file, const char *path,
-                                rmq_error **err)
+static rmq_status load_property(rmq_broker_config *config, struct rq_propfile *file,
+                                const char *path, rmq_error **err)
 {
     const char *key = rq_buf_cstr(&file->key);
     bool implemented = false;
@@ -106,8 +107,8 @@ static rmq_status load_text(rmq_broker_config *config, struct rq_slice text, con
     rmq_status st = RMQ_OK;
     const char *zero = text.n ? memchr(text.p, '\0', text.n) : NULL;
     if (zero) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "%s: byte %zu is zero: this is no UTF-8 text", path,
-                            (size_t)(zero - text.p));
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s: byte %zu is zero: this is no UTF-8 text",
+                            path, (size_t)(zero - text.p));
     }
     rq_propfile_init(&file, text);
     while (!st && rq_propfile_next(&file)) {
@@ -124,7 +125,8 @@ static rmq_status load_text(rmq_broker_config *config, struct rq_slice text, con
 static rmq_status note_file(rmq_broker_config *config, const char *path, rmq_error **err)
 {
     char whole[PATH_MAX];
-    return rmq_broker_config_set(config, "brokerConfigPath", realpath(path, whole) ? whole : path, err);
+    return rmq_broker_config_set(config, "brokerConfigPath", realpath(path, whole) ? whole : path,
+                                 err);
 }
 
 rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path, rmq_error **err)
@@ -144,7 +146,8 @@ rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path, r
     return st;
 }
 
-/* The address that the machine would use to reach others; connecting a datagram socket sends nothing. */
+/* The address that the machine would use to reach others; connecting a datagram socket sends
+ * nothing. */
 static void local_address(char *out, size_t size)
 {
     (void)snprintf(out, size, "127.0.0.1");

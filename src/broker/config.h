@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The configuration object of <rmq/broker.h>: options with what was said about them. One thread at a time. */
+/* The configuration object of <rmq/broker.h>: options with what was said about them. One thread at
+ * a time. */
 #ifndef RQ_BROKER_CONFIG_H
 #define RQ_BROKER_CONFIG_H
 

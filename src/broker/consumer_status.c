@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * How far each consumer of a group is (223): every member is asked (221), the answers are put together, and the last one to come ends it. Loop thread of the
- * administrator and those of the consumers. Counterpart: Broker2Client.getConsumeStatus.
+ * How far each consumer of a group is (223): every member is asked (221), the answers are put
+ * together, and the last one to come ends it. Loop thread of the administrator and those of the
+ * consumers. Counterpart: Broker2Client.getConsumeStatus.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 struct gathering {
     struct rq_conn *asker; /* a reference */
     struct rq_reply_to to;
-    _Atomic int open; /* atomic: acq_rel; calls without an answer, and one for who asks */
+    _Atomic int open;     /* atomic: acq_rel; calls without an answer, and one for who asks */
     struct rq_mutex lock; /* rank: connection; guards all below */
     struct rq_buf body;
     bool first;
@@ -117,7 +118,8 @@ static void ask(struct gathering *gathering, const struct rq_hdr_consumer_status
     rmq_status st = RMQ_ERR_NOMEM;
     atomic_fetch_add_explicit(&gathering->open, 1, memory_order_acq_rel);
     if (question && id && out) {
-        *question = (struct question){.call.done = answered, .gathering = gathering, .client_id = id};
+        *question =
+            (struct question){.call.done = answered, .gathering = gathering, .client_id = id};
         st = rq_call_start(conn, &question->call, out, rq_deadline_ms(ANSWER_WAIT_MS));
         out = NULL;
     }
@@ -174,6 +176,7 @@ void rq_process_consumer_status(const struct rq_request *request)
         rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, "out of memory");
     } else {
         rq_answer_text(request->conn, &request->to, RQ_RESP_CONSUMER_NOT_ONLINE,
-                       "No Any Consumer online in the consumer group: [%.*s]", RQ_TEXT(header.group));
+                       "No Any Consumer online in the consumer group: [%.*s]",
+                       RQ_TEXT(header.group));
     }
 }

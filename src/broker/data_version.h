@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Moving on the version of a table that name servers and slaves compare. Guarded by the table's lock. Counterpart: DataVersion. */
+/* Moving on the version of a table that name servers and slaves compare. Guarded by the table's
+ * lock. Counterpart: DataVersion. */
 #ifndef RQ_BROKER_DATA_VERSION_H
 #define RQ_BROKER_DATA_VERSION_H
 

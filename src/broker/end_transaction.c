@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * End of a transaction (37): a committed half message is stored in its real queue, and either way the half message has ended. A second end of
- * the same transaction is refused, so that a producer that is asked while it commits does not make two messages of one. Loop thread.
- * Counterpart: EndTransactionProcessor.
+ * End of a transaction (37): a committed half message is stored in its real queue, and either way
+ * the half message has ended. A second end of the same transaction is refused, so that a producer
+ * that is asked while it commits does not make two messages of one. Loop thread. Counterpart:
+ * EndTransactionProcessor.
  */
 #include "base/log.h"
 #include "base/time.h"
@@ -20,8 +21,8 @@ static bool refuse(const struct rq_request *request, int32_t code, const char *r
 }
 
 /* A producer that asked for a later first question may not come later than that by itself. */
-static bool is_too_late(const struct rq_request *request, const struct rq_hdr_end_transaction *header,
-                        const struct rq_msg *half)
+static bool is_too_late(const struct rq_request *request,
+                        const struct rq_hdr_end_transaction *header, const struct rq_msg *half)
 {
     int64_t timeout_ms = request->broker->settings.broker.transaction_time_out;
     struct rq_slice text = rq_props_get(half->properties, RQ_PROP_CHECK_IMMUNITY_TIME);
@@ -64,7 +65,8 @@ static bool make_real(struct rq_msg *msg)
     int32_t queue_id = 0;
     struct rq_slice topic = rq_props_get(msg->properties, RQ_PROP_REAL_TOPIC);
     if (topic.n == 0 || rq_topic_is_forbidden(topic) ||
-        !rq_slice_to_i32(rq_props_get(msg->properties, RQ_PROP_REAL_QID), &queue_id) || queue_id < 0) {
+        !rq_slice_to_i32(rq_props_get(msg->properties, RQ_PROP_REAL_QID), &queue_id) ||
+        queue_id < 0) {
         return false;
     }
     msg->prepared_transaction_offset = msg->commit_log_offset;
@@ -133,7 +135,8 @@ void rq_process_end_transaction(const struct rq_request *request)
     bool found = rq_store_view(request->broker->store, header.commit_log_offset, &ref);
     struct rq_cursor cursor = rq_cursor(found ? ref.p : NULL, found ? ref.n : 0);
     if (!found || rq_msg_decode(&cursor, &half, NULL)) {
-        rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, "Find prepared transaction message failed");
+        rq_request_answer(request, RQ_RESP_SYSTEM_ERROR,
+                          "Find prepared transaction message failed");
     } else if (check(request, &header, &half)) {
         end(request, &header, &half);
     }

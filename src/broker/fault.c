@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Faults on request. A dropped answer is made by taking the request as one-way: it is carried out and nobody hears of it. A delayed request is kept with its
- * frame and goes to its processor when a timer of its loop says so.
+ * Faults on request. A dropped answer is made by taking the request as one-way: it is carried out
+ * and nobody hears of it. A delayed request is kept with its frame and goes to its processor when a
+ * timer of its loop says so.
  */
 #include "broker/fault.h"
 
@@ -188,9 +189,10 @@ bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request)
     struct rq_fault_rule rule;
     char *remark = NULL;
     if (rq_fault_refuses(fault, RQ_REFUSE_WRITES) && stores(request->in->header->code)) {
-        rq_request_answer(request, RQ_RESP_SERVICE_NOT_AVAILABLE,
-                          "service not available now. It may be caused by one of the following reasons: "
-                          "a test has asked for it");
+        rq_request_answer(
+            request, RQ_RESP_SERVICE_NOT_AVAILABLE,
+            "service not available now. It may be caused by one of the following reasons: "
+            "a test has asked for it");
         return true;
     }
     if (!atomic_load_explicit(&fault->active, memory_order_relaxed) ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Misbehaviour that a test asked for: a filter in front of the processors. Any thread may set rules; they are applied on loop threads. */
+/* Misbehaviour that a test asked for: a filter in front of the processors. Any thread may set
+ * rules; they are applied on loop threads. */
 #ifndef RQ_BROKER_FAULT_H
 #define RQ_BROKER_FAULT_H
 
@@ -20,16 +21,17 @@ struct rmq_broker;
 enum rq_fault_kind { RQ_FAULT_ANSWER, RQ_FAULT_DELAY, RQ_FAULT_DROP, RQ_FAULT_CUT };
 
 struct rq_fault {
-    _Atomic bool active;  /* atomic: relaxed hint that there are rules, so that the usual request takes no lock */
+    /* atomic: relaxed hint that there are rules, so that the usual request takes no lock */
+    _Atomic bool active;
     _Atomic unsigned refused; /* atomic: relaxed; bits of enum rq_refuse */
-    struct rq_mutex lock; /* rank: broker tables; guards the lists */
+    struct rq_mutex lock;     /* rank: broker tables; guards the lists */
     struct rq_list rules;
     struct rq_list delayed; /* requests that wait */
 };
 
 struct rq_fault_rule {
     enum rq_fault_kind kind;
-    int code; /* -1 = any */
+    int code;  /* -1 = any */
     int times; /* -1 = for ever */
     int response_code;
     int64_t delay_ms;
@@ -54,7 +56,8 @@ void rq_fault_free(struct rq_fault *fault); /* when all connections are closed *
 rmq_status rq_fault_add(struct rq_fault *fault, const struct rq_fault_rule *rule);
 void rq_fault_clear(struct rq_fault *fault);
 
-/* Applies the first rule that matches. false: the request goes on to its processor (perhaps as one-way). */
+/* Applies the first rule that matches. false: the request goes on to its processor (perhaps as
+ * one-way). */
 bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request);
 
 /* Forgets the requests of a connection that has closed. Loop thread. */

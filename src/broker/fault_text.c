@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Misbehaviour asked for in words, for a broker in another process: the property "fault" of a change of settings (25), when the broker was started
- * with faultInjectionEnable=true. "answer 310 times=2 code=2 remark=busy", "delay 11 ms=500", "drop -1 times=1", "cut 15", "refuse connections",
- * "refuse writes", "refuse nothing", "pause dispatch", "resume dispatch", "clock 60000", "clear".
+ * Misbehaviour asked for in words, for a broker in another process: the property "fault" of a
+ * change of settings (25), when the broker was started with faultInjectionEnable=true. "answer 310
+ * times=2 code=2 remark=busy", "delay 11 ms=500", "drop -1 times=1", "cut 15", "refuse
+ * connections", "refuse writes", "refuse nothing", "pause dispatch", "resume dispatch", "clock
+ * 60000", "clear".
  */
 #include <string.h>
 
@@ -77,7 +79,8 @@ static rmq_status add_rule(rmq_broker *broker, const struct words *words, rmq_er
         return wrong(err, "a request code is expected after the verb, and numbers");
     }
     if (is(words, 0, "answer")) {
-        return rmq_broker_fault_answer(broker, code, times, response, value_of(words, "remark"), err);
+        return rmq_broker_fault_answer(broker, code, times, response, value_of(words, "remark"),
+                                       err);
     }
     if (is(words, 0, "delay")) {
         return rmq_broker_fault_delay(broker, code, times, ms, err);
@@ -104,7 +107,8 @@ static rmq_status refuse(rmq_broker *broker, const struct words *words, rmq_erro
 static rmq_status run(rmq_broker *broker, const struct words *words, rmq_error **err)
 {
     int64_t ms = 0;
-    if (is(words, 0, "answer") || is(words, 0, "delay") || is(words, 0, "drop") || is(words, 0, "cut")) {
+    if (is(words, 0, "answer") || is(words, 0, "delay") || is(words, 0, "drop") ||
+        is(words, 0, "cut")) {
         return add_rule(broker, words, err);
     }
     if (is(words, 0, "refuse")) {
@@ -113,14 +117,16 @@ static rmq_status run(rmq_broker *broker, const struct words *words, rmq_error *
     if ((is(words, 0, "pause") || is(words, 0, "resume")) && is(words, 1, "dispatch")) {
         return rmq_broker_fault_pause_dispatch(broker, is(words, 0, "pause"), err);
     }
-    if (is(words, 0, "clock") && words->count > 1 && rq_slice_to_i64(rq_slice_str(words->items[1]), &ms)) {
+    if (is(words, 0, "clock") && words->count > 1 &&
+        rq_slice_to_i64(rq_slice_str(words->items[1]), &ms)) {
         return rmq_broker_fault_clock_offset(broker, ms, err);
     }
     if (is(words, 0, "clear")) {
         rmq_broker_fault_clear(broker);
         return RMQ_OK;
     }
-    return wrong(err, "answer, delay, drop, cut, refuse, pause dispatch, resume dispatch, clock or clear is expected");
+    return wrong(err, "answer, delay, drop, cut, refuse, pause dispatch, resume dispatch, clock or "
+                      "clear is expected");
 }
 
 rmq_status rq_fault_run_text(rmq_broker *broker, const char *text, rmq_error **err)

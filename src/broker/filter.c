@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Filters of subscriptions: tags by their codes in the queue, SQL92 by the properties of the stored message. */
+/* Filters of subscriptions: tags by their codes in the queue, SQL92 by the properties of the stored
+ * message. */
 #include "broker/filter.h"
 
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Group table with its file subscriptionGroup.json. Any thread, one lock. Counterpart: SubscriptionGroupManager. */
+/* Group table with its file subscriptionGroup.json. Any thread, one lock. Counterpart:
+ * SubscriptionGroupManager. */
 #include "broker/groups.h"
 
 #include <string.h>
@@ -12,10 +13,12 @@
 
 struct group {
     struct rq_group_info info;
-    char *rest; /* members that we only keep: "groupRetryPolicy":…,"attributes":…,"subscriptionDataSet":… */
+    /* members that we only keep: "groupRetryPolicy":…,"attributes":…,"subscriptionDataSet":… */
+    char *rest;
 };
 
-static const char default_rest[] = "\"attributes\":{},\"groupRetryPolicy\":{\"type\":\"CUSTOMIZED\"}";
+static const char default_rest[] =
+    "\"attributes\":{},\"groupRetryPolicy\":{\"type\":\"CUSTOMIZED\"}";
 
 static void free_group(void *p)
 {
@@ -123,7 +126,8 @@ bool rq_groups_get(struct rq_groups *groups, struct rq_slice name, struct rq_gro
     }
     if (group) {
         *out = group->info;
-        out->any_forbidden = groups->forbidden && groups->forbidden[0] && groups->forbidden[1] != '}';
+        out->any_forbidden =
+            groups->forbidden && groups->forbidden[0] && groups->forbidden[1] != '}';
     }
     rq_mutex_unlock(&groups->lock);
     return group != NULL;
@@ -205,13 +209,15 @@ static void write_group(const struct rq_map_entry *entry, struct rq_buf *out)
     rq_buf_addf(out, "{%s,\"brokerId\":%lld,\"consumeBroadcastEnable\":%s,\"consumeEnable\":%s,",
                 group->rest, (long long)info->broker_id, flag_text(info->consume_broadcast_enable),
                 flag_text(info->consume_enable));
-    rq_buf_addf(out, "\"consumeFromMinEnable\":%s,\"consumeMessageOrderly\":%s,"
-                     "\"consumeTimeoutMinute\":%d,\"groupName\":",
+    rq_buf_addf(out,
+                "\"consumeFromMinEnable\":%s,\"consumeMessageOrderly\":%s,"
+                "\"consumeTimeoutMinute\":%d,\"groupName\":",
                 flag_text(info->consume_from_min_enable), flag_text(info->consume_message_orderly),
                 info->consume_timeout_minute);
     rq_json_add_string(out, rq_slice(entry->key, entry->key_len));
-    rq_buf_addf(out, ",\"groupSysFlag\":%d,\"notifyConsumerIdsChangedEnable\":%s,\"retryMaxTimes\":%d,"
-                     "\"retryQueueNums\":%d,\"whichBrokerWhenConsumeSlowly\":%lld}",
+    rq_buf_addf(out,
+                ",\"groupSysFlag\":%d,\"notifyConsumerIdsChangedEnable\":%s,\"retryMaxTimes\":%d,"
+                "\"retryQueueNums\":%d,\"whichBrokerWhenConsumeSlowly\":%lld}",
                 info->group_sys_flag, flag_text(info->notify_consumer_ids_changed_enable),
                 info->retry_max_times, info->retry_queue_nums,
                 (long long)info->which_broker_when_consume_slowly);

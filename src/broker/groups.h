@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The consumer groups of a broker: subscriptionGroup.json in memory. Any thread. Counterparts: SubscriptionGroupManager,
- * SubscriptionGroupConfig.
+ * The consumer groups of a broker: subscriptionGroup.json in memory. Any thread. Counterparts:
+ * SubscriptionGroupManager, SubscriptionGroupConfig.
  */
 #ifndef RQ_BROKER_GROUPS_H
 #define RQ_BROKER_GROUPS_H
@@ -38,13 +38,14 @@ struct rq_groups {
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map table;  /* name -> struct group */
     struct rq_data_version version;
-    char *forbidden;      /* JSON text of the forbidden table, as read */
+    char *forbidden; /* JSON text of the forbidden table, as read */
     struct rq_table_file file;
     bool auto_create;
 };
 
 void rq_groups_init(struct rq_groups *groups);
-rmq_status rq_groups_set_path(struct rq_groups *groups, const char *path); /* at start; NULL: nothing is written */
+/* at start; NULL: nothing is written */
+rmq_status rq_groups_set_path(struct rq_groups *groups, const char *path);
 void rq_groups_free(struct rq_groups *groups);
 rmq_status rq_groups_load(struct rq_groups *groups, rmq_error **err);
 rmq_status rq_groups_persist(struct rq_groups *groups, rmq_error **err); /* only when dirty */
@@ -52,7 +53,8 @@ rmq_status rq_groups_persist(struct rq_groups *groups, rmq_error **err); /* only
 void rq_group_info_defaults(struct rq_group_info *info);
 void rq_group_info_read(const cJSON *json, struct rq_group_info *out);
 
-/* Looks a group up, and creates an unknown one with defaults when that is allowed and its name is legal. */
+/* Looks a group up, and creates an unknown one with defaults when that is allowed and its name is
+ * legal. */
 bool rq_groups_get(struct rq_groups *groups, struct rq_slice name, struct rq_group_info *out);
 bool rq_groups_exists(struct rq_groups *groups, struct rq_slice name); /* creates nothing */
 

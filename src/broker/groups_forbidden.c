@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Topics that a group may not read, though it subscribes to them: the forbidden table of subscriptionGroup.json, {"group":{"topic":bits}}. It is nearly
- * always empty, so it is kept as text. Any thread. Counterpart: SubscriptionGroupManager.getForbidden. */
+/* Topics that a group may not read, though it subscribes to them: the forbidden table of
+ * subscriptionGroup.json, {"group":{"topic":bits}}. It is nearly always empty, so it is kept as
+ * text. Any thread. Counterpart: SubscriptionGroupManager.getForbidden. */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Parked pulls. Parking and arrival race: the arrival may be dispatched after the pull has looked and before it is parked; so the parking thread looks at
- * the queue's end once more afterwards. Counterpart: PullRequestHoldService.
+ * Parked pulls. Parking and arrival race: the arrival may be dispatched after the pull has looked
+ * and before it is parked; so the parking thread looks at the queue's end once more afterwards.
+ * Counterpart: PullRequestHoldService.
  */
 #include "broker/hold.h"
 
@@ -14,8 +15,9 @@
 #include "broker/broker.h"
 #include "broker/filter.h"
 
-#define KEY_MAX    512
-#define PARKED_MAX 200000 /* more are answered at once: a bound on memory, far beyond what consumers need */
+#define KEY_MAX 512
+/* more are answered at once: a bound on memory, far beyond what consumers need */
+#define PARKED_MAX 200000
 
 struct hold_queue {
     struct rq_list parked; /* struct rq_parked.of_queue */
@@ -26,9 +28,10 @@ struct parked {
     struct rq_list of_session;
     struct rq_list of_time;
     struct rq_session *session; /* until dropped */
-    bool busy;                  /* somebody looks whether it can be answered: only in the session's list; guarded by the lock */
-    bool dropped;               /* meanwhile the connection has closed; guarded by the lock */
-    struct rq_conn *conn;       /* a reference */
+    /* somebody looks whether it can be answered: only in the session's list; guarded by the lock */
+    bool busy;
+    bool dropped;         /* meanwhile the connection has closed; guarded by the lock */
+    struct rq_conn *conn; /* a reference */
     struct rq_reply_to to;
     struct rq_pull pull; /* texts behind the struct; sub is a reference */
     int64_t deadline_ms;
@@ -164,7 +167,8 @@ static void answer_all(struct rq_hold *hold, struct rq_list *woken)
     struct rq_list *node;
     while ((node = rq_list_pop(woken))) {
         struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
-        (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull, RQ_PULL_ANSWERS);
+        (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull,
+                             RQ_PULL_ANSWERS);
         free_parked(parked);
     }
 }
@@ -218,7 +222,8 @@ static void look_at(struct rq_hold *hold, struct parked *parked)
     struct rq_slice topic = rq_slice(key.p + 4, key.n - 4);
     int32_t queue_id = parked->pull.queue_id;
     do {
-        if (rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull, RQ_PULL_MAY_STAY)) {
+        if (rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull,
+                           RQ_PULL_MAY_STAY)) {
             finish(hold, parked);
             return;
         }
@@ -292,7 +297,8 @@ static void wake(struct rq_hold *hold, const struct rq_store_arrival *arrival)
 
 void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arrival)
 {
-    /* Either this comes after the count of the parked pull, or its addition comes after this and the parking thread sees the queue's new end. */
+    /* Either this comes after the count of the parked pull, or its addition comes after this and
+     * the parking thread sees the queue's new end. */
     if (atomic_fetch_add_explicit(&hold->count, 0, memory_order_acq_rel) > 0) {
         wake(hold, arrival);
     }
@@ -316,10 +322,8 @@ rmq_status rq_hold_park(struct rq_hold *hold, struct rq_session *session,
     }
     int64_t end = rq_store_max_offset(hold->broker->store, pull->topic, pull->queue_id);
     if (end > pull->offset) {
-        const struct rq_store_arrival arrival = {.topic = pull->topic,
-                                                 .queue_id = pull->queue_id,
-                                                 .max_offset = end,
-                                                 .tags_all = true};
+        const struct rq_store_arrival arrival = {
+            .topic = pull->topic, .queue_id = pull->queue_id, .max_offset = end, .tags_all = true};
         wake(hold, &arrival);
     }
     return RMQ_OK;

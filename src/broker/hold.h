@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Parked pulls: requests that found nothing wait here by topic and queue until the store tells of an arrival, or their time is up. They are woken by
- * the thread that dispatches; time is kept by one timer on the background loop. Counterpart: PullRequestHoldService.
+ * Parked pulls: requests that found nothing wait here by topic and queue until the store tells of
+ * an arrival, or their time is up. They are woken by the thread that dispatches; time is kept by
+ * one timer on the background loop. Counterpart: PullRequestHoldService.
  */
 #ifndef RQ_BROKER_HOLD_H
 #define RQ_BROKER_HOLD_H
@@ -32,7 +33,7 @@ struct rq_pull {
     int32_t max_msgs;
     int32_t topic_sys_flag;
     int32_t group_sys_flag;
-    int64_t broker_id;      /* to suggest: when the reader keeps up, and when it does not */
+    int64_t broker_id; /* to suggest: when the reader keeps up, and when it does not */
     int64_t slow_broker_id;
     int64_t offset;
     struct rq_shared_subscription *sub; /* NULL = every message */
@@ -40,16 +41,16 @@ struct rq_pull {
 
 struct rq_hold {
     struct rmq_broker *broker;
-    struct rq_loop *loop;    /* background; a reference */
-    _Atomic size_t count;    /* atomic: acq_rel, see rq_hold_arrived; parked ones */
-    struct rq_mutex lock;    /* rank: hold; guards all below */
-    struct rq_map queues;    /* topic and queue id -> struct hold_queue */
-    struct rq_list by_time;  /* earliest deadline first */
-    int64_t armed_ms;        /* when the timer will look, RQ_FOREVER = not at all */
-    bool posted;             /* arm_task is on its way */
+    struct rq_loop *loop;   /* background; a reference */
+    _Atomic size_t count;   /* atomic: acq_rel, see rq_hold_arrived; parked ones */
+    struct rq_mutex lock;   /* rank: hold; guards all below */
+    struct rq_map queues;   /* topic and queue id -> struct hold_queue */
+    struct rq_list by_time; /* earliest deadline first */
+    int64_t armed_ms;       /* when the timer will look, RQ_FOREVER = not at all */
+    bool posted;            /* arm_task is on its way */
     bool closed;
     struct rq_task arm_task;
-    struct rq_timer timer;   /* owned by the background loop */
+    struct rq_timer timer; /* owned by the background loop */
 };
 
 void rq_hold_init(struct rq_hold *hold, struct rmq_broker *broker, struct rq_loop *background);
@@ -58,7 +59,8 @@ void rq_hold_init(struct rq_hold *hold, struct rmq_broker *broker, struct rq_loo
 void rq_hold_close(struct rq_hold *hold);
 void rq_hold_free(struct rq_hold *hold); /* after close; not on the background loop */
 
-/* Parks a pull for at most timeout_ms. Failure: it has not been answered. Loop thread of the session. */
+/* Parks a pull for at most timeout_ms. Failure: it has not been answered. Loop thread of the
+ * session. */
 rmq_status rq_hold_park(struct rq_hold *hold, struct rq_session *session,
                         const struct rq_reply_to *to, const struct rq_pull *pull,
                         int64_t timeout_ms);
@@ -75,7 +77,8 @@ enum rq_pull_wait {
     RQ_PULL_MAY_STAY  /* as before, and what came does not match: it goes on waiting behind that */
 };
 
-/* Reads the store and answers (pull.c). False: nothing was answered, it is to wait for messages from pull->offset on. Any thread. */
+/* Reads the store and answers (pull.c). False: nothing was answered, it is to wait for messages
+ * from pull->offset on. Any thread. */
 bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struct rq_reply_to *to,
                     struct rq_pull *pull, enum rq_pull_wait wait);
 

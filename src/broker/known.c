@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Properties of the Java broker (4.9 and 5.x) that this one accepts without effect, so that an operator's broker.conf is read and each
- * of them is named in a warning.
+ * Properties of the Java broker (4.9 and 5.x) that this one accepts without effect, so that an
+ * operator's broker.conf is read and each of them is named in a warning.
  */
 #include "broker/options.h"
 
-#define KNOWN(name) {name, RQ_OPT_STRING, 0, NULL, 0, 0, NULL, NULL}
+#define KNOWN(name)                                                                                \
+    {                                                                                              \
+        name, RQ_OPT_STRING, 0, NULL, 0, 0, NULL, NULL                                             \
+    }
 
 static const struct rq_option rows[] = {
     KNOWN("accessMessageInMemoryHotRatio"),

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What the brokers of one name and their controller tell each other (905, 906, 907, 908, 1007, 1008). This one is a master to which no slave is connected, so
- * it answers what such a master answers. Loop thread. Counterparts: AdminBrokerProcessor, HAService.getRuntimeInfo.
+ * What the brokers of one name and their controller tell each other (905, 906, 907, 908, 1007,
+ * 1008). This one is a master to which no slave is connected, so it answers what such a master
+ * answers. Loop thread. Counterparts: AdminBrokerProcessor, HAService.getRuntimeInfo.
  */
 #include "base/log.h"
 #include "broker/broker.h"
 
-/* 905: a name server says who has the smallest id of the group. Only a slave acts on it; a master knows its own. */
+/* 905: a name server says who has the smallest id of the group. Only a slave acts on it; a master
+ * knows its own. */
 void rq_process_min_broker_id(const struct rq_request *request)
 {
     struct rq_hdr_min_broker_id_change header;
@@ -57,7 +59,8 @@ void rq_process_ha_status(const struct rq_request *request)
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
 }
 
-/* 908: only a slave keeps what its master has flushed. 1008: only a broker with a controller changes its role. */
+/* 908: only a slave keeps what its master has flushed. 1008: only a broker with a controller
+ * changes its role. */
 void rq_process_nothing_to_change(const struct rq_request *request)
 {
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Figures of a broker for Prometheus, and the page that says whether it is well. A row of the table writes its samples. */
+/* Figures of a broker for Prometheus, and the page that says whether it is well. A row of the table
+ * writes its samples. */
 #include "broker/metrics.h"
 
 #include <string.h>
@@ -101,7 +102,8 @@ static void write_put_seconds(const struct page *page)
     for (size_t i = 0; i < RQ_PUT_BUCKETS - 1; i++) {
         count += total(&totals(page)->put_bucket[i]);
         rq_buf_addf(page->out, "%s_bucket{le=\"%s\"} %llu\n", name,
-                    rq_fixed_to_text((double)rq_put_bucket_us[i] / 1e6, 6, text), (unsigned long long)count);
+                    rq_fixed_to_text((double)rq_put_bucket_us[i] / 1e6, 6, text),
+                    (unsigned long long)count);
     }
     count += total(&totals(page)->put_bucket[RQ_PUT_BUCKETS - 1]);
     rq_buf_addf(page->out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %s\n%s_count %llu\n", name,
@@ -112,9 +114,9 @@ static void write_put_seconds(const struct page *page)
 
 static void write_pulls(const struct page *page)
 {
-    rq_buf_addf(page->out, "%s{result=\"found\"} %llu\n%s{result=\"miss\"} %llu\n", page->metric->name,
-                (unsigned long long)total(&totals(page)->get_found), page->metric->name,
-                (unsigned long long)total(&totals(page)->get_miss));
+    rq_buf_addf(page->out, "%s{result=\"found\"} %llu\n%s{result=\"miss\"} %llu\n",
+                page->metric->name, (unsigned long long)total(&totals(page)->get_found),
+                page->metric->name, (unsigned long long)total(&totals(page)->get_miss));
 }
 
 static void write_gets(const struct page *page)
@@ -191,7 +193,8 @@ static void write_delayed(const struct page *page)
 {
     struct rq_schedule *schedule = &page->broker->schedule;
     for (int level = 1; level <= schedule->level_count; level++) {
-        int64_t end = rq_store_max_offset(page->broker->store, rq_slice_str(RQ_TOPIC_SCHEDULE), level - 1);
+        int64_t end =
+            rq_store_max_offset(page->broker->store, rq_slice_str(RQ_TOPIC_SCHEDULE), level - 1);
         rq_buf_addf(page->out, "%s{level=\"%d\"} %lld\n", page->metric->name, level,
                     (long long)(end - rq_schedule_offset(schedule, level)));
     }
@@ -207,7 +210,8 @@ static void write_topic_total(struct rq_slice key, uint64_t value, void *user)
 
 static void write_topic_puts(const struct page *page)
 {
-    rq_stats_each(&page->broker->stats, RQ_STATS_TOPIC_PUT_NUMS, write_topic_total, (void *)(uintptr_t)page);
+    rq_stats_each(&page->broker->stats, RQ_STATS_TOPIC_PUT_NUMS, write_topic_total,
+                  (void *)(uintptr_t)page);
 }
 
 /* The key is topic@group; neither has an '@'. */
@@ -226,7 +230,8 @@ static void write_group_total(struct rq_slice key, uint64_t value, void *user)
 
 static void write_group_gets(const struct page *page)
 {
-    rq_stats_each(&page->broker->stats, RQ_STATS_GROUP_GET_NUMS, write_group_total, (void *)(uintptr_t)page);
+    rq_stats_each(&page->broker->stats, RQ_STATS_GROUP_GET_NUMS, write_group_total,
+                  (void *)(uintptr_t)page);
 }
 
 static void note_pair(struct rq_slice topic, struct rq_slice group, void *user)
@@ -257,7 +262,8 @@ static void write_lag(const struct page *page)
 {
     struct rq_buf names;
     rq_buf_init(&names, 0);
-    rq_offsets_each(&page->broker->offsets, rq_slice(NULL, 0), rq_slice(NULL, 0), note_pair, &names);
+    rq_offsets_each(&page->broker->offsets, rq_slice(NULL, 0), rq_slice(NULL, 0), note_pair,
+                    &names);
     for (size_t at = 0; rq_buf_status(&names) == RMQ_OK && at < names.len;) {
         struct rq_slice topic = rq_slice_str(names.data + at);
         struct rq_slice group = rq_slice_str(names.data + at + topic.n + 1);
@@ -275,29 +281,38 @@ static const struct metric metrics[] = {
     {"rmq_broker_connections", "gauge", "", "Open connections of clients.", write_connections},
     {"rmq_broker_topics", "gauge", "", "Topics, those of the system included.", write_topics},
     {"rmq_put_messages_total", "counter", "", "Messages stored since the start.", write_puts},
-    {"rmq_put_bytes_total", "counter", "", "Bytes of the commit log that they took.", write_put_bytes},
+    {"rmq_put_bytes_total", "counter", "", "Bytes of the commit log that they took.",
+     write_put_bytes},
     {"rmq_put_failed_total", "counter", "", "Sends that could not be stored.", write_put_failed},
-    {"rmq_put_seconds", "histogram", "le", "Time that storing a message or batch took.", write_put_seconds},
-    {"rmq_topic_put_messages_total", "counter", "topic", "Messages stored by topic.", write_topic_puts},
-    {"rmq_pulls_total", "counter", "result", "Pulls answered: with messages (found), or looks that found none (miss).",
-     write_pulls},
+    {"rmq_put_seconds", "histogram", "le", "Time that storing a message or batch took.",
+     write_put_seconds},
+    {"rmq_topic_put_messages_total", "counter", "topic", "Messages stored by topic.",
+     write_topic_puts},
+    {"rmq_pulls_total", "counter", "result",
+     "Pulls answered: with messages (found), or looks that found none (miss).", write_pulls},
     {"rmq_get_messages_total", "counter", "", "Messages given to consumers.", write_gets},
     {"rmq_get_bytes_total", "counter", "", "Bytes given to consumers.", write_get_bytes},
-    {"rmq_group_get_messages_total", "counter", "topic,group", "Messages given to consumers by topic and group.",
-     write_group_gets},
+    {"rmq_group_get_messages_total", "counter", "topic,group",
+     "Messages given to consumers by topic and group.", write_group_gets},
     {"rmq_parked_pulls", "gauge", "", "Pulls that wait for messages.", write_parked},
     {"rmq_group_lag_messages", "gauge", "topic,group",
-     "Messages behind the committed offsets of a group, over all queues that it has an offset for.", write_lag},
-    {"rmq_delayed_messages", "gauge", "level", "Delayed messages that are not delivered yet.", write_delayed},
-    {"rmq_dispatch_lag_bytes", "gauge", "", "Stored, and not yet shown to consumers.", write_lag_bytes},
-    {"rmq_dispatch_lag_seconds", "gauge", "", "Age of the oldest message that is not yet shown.", write_lag_seconds},
+     "Messages behind the committed offsets of a group, over all queues that it has an offset for.",
+     write_lag},
+    {"rmq_delayed_messages", "gauge", "level", "Delayed messages that are not delivered yet.",
+     write_delayed},
+    {"rmq_dispatch_lag_bytes", "gauge", "", "Stored, and not yet shown to consumers.",
+     write_lag_bytes},
+    {"rmq_dispatch_lag_seconds", "gauge", "", "Age of the oldest message that is not yet shown.",
+     write_lag_seconds},
     {"rmq_commit_log_min_offset", "gauge", "", "Beginning of the commit log.", write_log_min},
     {"rmq_commit_log_max_offset", "gauge", "", "End of the commit log.", write_log_max},
     {"rmq_commit_log_flushed_offset", "gauge", "", "Up to here it is on disk.", write_log_flushed},
     {"rmq_flush_bytes_total", "counter", "", "Bytes written back to disk.", write_flush_bytes},
     {"rmq_flush_failures_total", "counter", "", "Flushes that failed.", write_flush_failures},
-    {"rmq_disk_used_ratio", "gauge", "", "Used part of the partition of the commit log, 0 to 1; -1 is unknown.", write_disk},
-    {"rmq_store_writable", "gauge", "", "1 when messages are taken, 0 when the disk is full or failing.", write_writable},
+    {"rmq_disk_used_ratio", "gauge", "",
+     "Used part of the partition of the commit log, 0 to 1; -1 is unknown.", write_disk},
+    {"rmq_store_writable", "gauge", "",
+     "1 when messages are taken, 0 when the disk is full or failing.", write_writable},
 };
 
 bool rmq_broker_metric_at(size_t index, const char **name, const char **type, const char **labels,
@@ -319,8 +334,8 @@ void rq_metrics_write(struct rmq_broker *broker, struct rq_buf *out)
     rq_store_metrics(broker->store, &page.store);
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         page.metric = &metrics[i];
-        rq_buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help, metrics[i].name,
-                    metrics[i].type);
+        rq_buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help,
+                    metrics[i].name, metrics[i].type);
         metrics[i].write(&page);
     }
 }
@@ -357,8 +372,8 @@ rmq_status rq_metrics_start(struct rmq_broker *broker, rmq_error **err)
     if (options->metrics_port < 0) {
         return RMQ_OK;
     }
-    rmq_status st = rq_http_create(broker->background, options->metrics_address, options->metrics_port,
-                                   on_page, broker, &broker->http, err);
+    rmq_status st = rq_http_create(broker->background, options->metrics_address,
+                                   options->metrics_port, on_page, broker, &broker->http, err);
     if (!st) {
         RQ_LOG(INFO, "metrics are served", "address=%s port=%d", options->metrics_address,
                rq_http_port(broker->http));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The broker's figures in the text form of Prometheus (/metrics) and whether it is well (/health), on a port that is only there when metricsPort
- * is given. Names, types and meanings stand in one table, from which docs/metrics.md is made. Runs on the background loop.
+ * The broker's figures in the text form of Prometheus (/metrics) and whether it is well (/health),
+ * on a port that is only there when metricsPort is given. Names, types and meanings stand in one
+ * table, from which docs/metrics.md is made. Runs on the background loop.
  */
 #ifndef RQ_BROKER_METRICS_H
 #define RQ_BROKER_METRICS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Offsets of groups and queues (14, 15, 29 … 32), their reset and copies (43, 45, 222, 314). Loop thread. Counterparts: ConsumerManageProcessor,
- * AdminBrokerProcessor. */
+/* Offsets of groups and queues (14, 15, 29 … 32), their reset and copies (43, 45, 222, 314). Loop
+ * thread. Counterparts: ConsumerManageProcessor, AdminBrokerProcessor. */
 #include <strings.h>
 
 #include "broker/broker.h"
@@ -13,8 +13,10 @@ static void answer_offset(const struct rq_request *request, int64_t offset)
     rq_answer_fields(request->conn, &request->to, &rq_tab_offset_response, &fields);
 }
 
-/* A group without an offset on a queue that is young starts at its beginning; on another one the client decides. */
-static bool starts_at_zero(struct rmq_broker *broker, const struct rq_hdr_query_consumer_offset *header)
+/* A group without an offset on a queue that is young starts at its beginning; on another one the
+ * client decides. */
+static bool starts_at_zero(struct rmq_broker *broker,
+                           const struct rq_hdr_query_consumer_offset *header)
 {
     return rq_store_min_offset(broker->store, header->topic, header->queue_id) <= 0 &&
            rq_store_in_memory(broker->store, header->topic, header->queue_id, 0);
@@ -27,8 +29,8 @@ void rq_process_query_offset(const struct rq_request *request)
     if (!rq_request_decode(request, &rq_tab_query_consumer_offset, &header)) {
         return;
     }
-    int64_t offset = rq_offsets_query(&broker->offsets, header.consumer_group, header.topic,
-                                      header.queue_id);
+    int64_t offset =
+        rq_offsets_query(&broker->offsets, header.consumer_group, header.topic, header.queue_id);
     if (offset >= 0) {
         answer_offset(request, offset);
         return;
@@ -66,7 +68,8 @@ void rq_process_update_offset(const struct rq_request *request)
                                  header.queue_id, header.commit_offset, &st)) {
         rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
     } else if (st) {
-        rq_request_answer(request, st == RMQ_ERR_INVALID ? RQ_RESP_INVALID_PARAMETER : RQ_RESP_SYSTEM_ERROR,
+        rq_request_answer(request,
+                          st == RMQ_ERR_INVALID ? RQ_RESP_INVALID_PARAMETER : RQ_RESP_SYSTEM_ERROR,
                           rmq_status_text(st));
     } else {
         rq_request_answer(request, RQ_RESP_SUCCESS, "Offset has been previously reset");
@@ -101,7 +104,8 @@ void rq_process_search_offset(const struct rq_request *request)
     if (!rq_request_decode(request, &rq_tab_search_offset, &header)) {
         return;
     }
-    bool upper = header.boundary_type.n == 5 && strncasecmp(header.boundary_type.p, "upper", 5) == 0;
+    bool upper =
+        header.boundary_type.n == 5 && strncasecmp(header.boundary_type.p, "upper", 5) == 0;
     answer_offset(request, rq_store_offset_by_time(request->broker->store, header.topic,
                                                    header.queue_id, header.timestamp, upper));
 }
@@ -127,15 +131,18 @@ void rq_process_all_delay_offsets(const struct rq_request *request)
 }
 
 /* Resets one queue and writes it into the answer's table. */
-static rmq_status reset_queue(const struct rq_request *request, const struct rq_hdr_reset_offset *header,
-                              int32_t queue_id, int64_t offset, struct rq_buf *body)
+static rmq_status reset_queue(const struct rq_request *request,
+                              const struct rq_hdr_reset_offset *header, int32_t queue_id,
+                              int64_t offset, struct rq_buf *body)
 {
     struct rmq_broker *broker = request->broker;
-    rmq_status st = rq_offsets_reset(&broker->offsets, header->group, header->topic, queue_id, offset);
+    rmq_status st =
+        rq_offsets_reset(&broker->offsets, header->group, header->topic, queue_id, offset);
     if (st) {
         return st;
     }
-    rq_buf_add_str(body, body->data[body->len - 1] == '{' ? "{\"brokerName\":" : ",{\"brokerName\":");
+    rq_buf_add_str(body,
+                   body->data[body->len - 1] == '{' ? "{\"brokerName\":" : ",{\"brokerName\":");
     rq_json_add_string(body, rq_slice_str(broker->settings.broker.broker_name));
     rq_buf_addf(body, ",\"queueId\":%d,\"topic\":", queue_id);
     rq_json_add_string(body, header->topic);
@@ -166,7 +173,8 @@ static void reset(const struct rq_request *request, const struct rq_hdr_reset_of
                              : target_offset(request, header, header->queue_id);
         bool inside = offset >= rq_store_min_offset(store, header->topic, header->queue_id) &&
                       offset <= rq_store_max_offset(store, header->topic, header->queue_id) + 1;
-        st = inside ? reset_queue(request, header, header->queue_id, offset, &body) : RMQ_ERR_INVALID;
+        st = inside ? reset_queue(request, header, header->queue_id, offset, &body)
+                    : RMQ_ERR_INVALID;
     } else {
         for (int32_t i = 0; !st && i < topic->read_queue_nums; i++) {
             st = reset_queue(request, header, i, target_offset(request, header, i), &body);
@@ -175,8 +183,8 @@ static void reset(const struct rq_request *request, const struct rq_hdr_reset_of
     rq_buf_add_str(&body, "}}");
     if (st) {
         rq_buf_free(&body);
-        rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR, "reset of queue %d failed: %s",
-                       header->queue_id, rmq_status_text(st));
+        rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
+                       "reset of queue %d failed: %s", header->queue_id, rmq_status_text(st));
         return;
     }
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
@@ -191,8 +199,8 @@ void rq_process_reset_offset(const struct rq_request *request)
         return;
     }
     if (!rq_topics_get(&broker->topics, header.topic, &topic)) {
-        rq_answer_text(request->conn, &request->to, RQ_RESP_TOPIC_NOT_EXIST, "Topic %.*s does not exist",
-                       RQ_TEXT(header.topic));
+        rq_answer_text(request->conn, &request->to, RQ_RESP_TOPIC_NOT_EXIST,
+                       "Topic %.*s does not exist", RQ_TEXT(header.topic));
     } else if (!rq_groups_exists(&broker->groups, header.group)) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST,
                        "Group %.*s does not exist", RQ_TEXT(header.group));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Offset table with its file consumerOffset.json. Queue ids are small numbers, so each pair has an array indexed by queue id, with RQ_OFFSET_NONE
- * for none. Any thread, one lock. Counterpart: ConsumerOffsetManager.
+ * Offset table with its file consumerOffset.json. Queue ids are small numbers, so each pair has an
+ * array indexed by queue id, with RQ_OFFSET_NONE for none. Any thread, one lock. Counterpart:
+ * ConsumerOffsetManager.
  */
 #include "broker/offsets.h"
 
@@ -194,7 +195,8 @@ int64_t rq_offsets_take_reset(struct rq_offsets *offsets, struct rq_slice group,
     return offset;
 }
 
-static void remove_matching(struct rq_offsets *offsets, struct rq_slice topic, struct rq_slice group)
+static void remove_matching(struct rq_offsets *offsets, struct rq_slice topic,
+                            struct rq_slice group)
 {
     rq_mutex_lock(&offsets->lock);
     const struct rq_map_entry *entry;
@@ -264,7 +266,8 @@ static void write_pair(const struct queue_offsets *pair, struct rq_buf *out)
     rq_buf_add_char(out, '{');
     for (int32_t i = 0; i < pair->count; i++) {
         if (pair->queues[i].committed != RQ_OFFSET_NONE) {
-            rq_buf_addf(out, "%s%d:%lld", first ? "" : ",", i, (long long)pair->queues[i].committed);
+            rq_buf_addf(out, "%s%d:%lld", first ? "" : ",", i,
+                        (long long)pair->queues[i].committed);
             first = false;
         }
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Consumer offsets by topic@group and queue: consumerOffset.json in memory, with the offsets that a reset made pending. Any thread.
- * Counterpart: ConsumerOffsetManager.
+ * Consumer offsets by topic@group and queue: consumerOffset.json in memory, with the offsets that a
+ * reset made pending. Any thread. Counterpart: ConsumerOffsetManager.
  */
 #ifndef RQ_BROKER_OFFSETS_H
 #define RQ_BROKER_OFFSETS_H
@@ -28,12 +28,14 @@ struct rq_offsets {
 };
 
 void rq_offsets_init(struct rq_offsets *offsets);
-rmq_status rq_offsets_set_path(struct rq_offsets *offsets, const char *path); /* at start; NULL: nothing is written */
+/* at start; NULL: nothing is written */
+rmq_status rq_offsets_set_path(struct rq_offsets *offsets, const char *path);
 void rq_offsets_free(struct rq_offsets *offsets);
 rmq_status rq_offsets_load(struct rq_offsets *offsets, rmq_error **err);
 rmq_status rq_offsets_persist(struct rq_offsets *offsets, rmq_error **err); /* only when dirty */
 
-/* false: nothing was stored, because a reset is pending, or for want of memory (*st, may be NULL). Lower offsets are accepted. */
+/* false: nothing was stored, because a reset is pending, or for want of memory (*st, may be NULL).
+ * Lower offsets are accepted. */
 bool rq_offsets_commit(struct rq_offsets *offsets, struct rq_slice group, struct rq_slice topic,
                        int32_t queue_id, int64_t offset, rmq_status *st);
 
@@ -56,7 +58,8 @@ void rq_offsets_remove_group(struct rq_offsets *offsets, struct rq_slice group);
 rmq_status rq_offsets_clone(struct rq_offsets *offsets, struct rq_slice from, struct rq_slice to,
                             struct rq_slice topic);
 
-/* Calls each for every pair that matches (p NULL matches all), with the lock held: each must not come back here. */
+/* Calls each for every pair that matches (p NULL matches all), with the lock held: each must not
+ * come back here. */
 void rq_offsets_each(struct rq_offsets *offsets, struct rq_slice group, struct rq_slice topic,
                      void (*each)(struct rq_slice topic, struct rq_slice group, void *user),
                      void *user);

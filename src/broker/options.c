@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The option table of a broker, one row per property, and settings made of this table and the store's. */
+/* The option table of a broker, one row per property, and settings made of this table and the
+ * store's. */
 #include "broker/options.h"
 
 #include <stddef.h>
@@ -9,15 +10,26 @@
 #include "base/err.h"
 
 #define AT(field) offsetof(struct rq_broker_options, field)
-#define STRING(name, field, def, remark, help) {name, RQ_OPT_STRING, AT(field), def, 0, 0, remark, help}
+#define STRING(name, field, def, remark, help)                                                     \
+    {                                                                                              \
+        name, RQ_OPT_STRING, AT(field), def, 0, 0, remark, help                                    \
+    }
 #define I32(name, field, def, min, max, help)                                                      \
-    {name, RQ_OPT_I32, AT(field), def, min, max, #min " … " #max, help}
+    {                                                                                              \
+        name, RQ_OPT_I32, AT(field), def, min, max, #min " … " #max, help                          \
+    }
 #define I64(name, field, def, min, max, help)                                                      \
-    {name, RQ_OPT_I64, AT(field), def, min, max, #min " … " #max, help}
+    {                                                                                              \
+        name, RQ_OPT_I64, AT(field), def, min, max, #min " … " #max, help                          \
+    }
 #define FLAG(name, field, def, help)                                                               \
-    {name, RQ_OPT_BOOL, AT(field), def, 0, 0, "true|false", help}
-#define ENUM(name, field, def, names, help)                                                          \
-    {name, RQ_OPT_ENUM, AT(field), def, 0, 0, names, help}
+    {                                                                                              \
+        name, RQ_OPT_BOOL, AT(field), def, 0, 0, "true|false", help                                \
+    }
+#define ENUM(name, field, def, names, help)                                                        \
+    {                                                                                              \
+        name, RQ_OPT_ENUM, AT(field), def, 0, 0, names, help                                       \
+    }
 
 static const struct rq_option rows[] = {
     STRING("brokerName", broker_name, "broker-a", NULL,
@@ -28,7 +40,8 @@ static const struct rq_option rows[] = {
     ENUM("brokerRole", broker_role, "ASYNC_MASTER", "ASYNC_MASTER|SYNC_MASTER|SLAVE",
          "Role in replication."),
     STRING("brokerIP1", broker_ip1, "127.0.0.1", "IPv4, IPv6 or host name",
-           "Address that name servers hand to clients; rmq broker without --temporary takes the machine's own when it is not set."),
+           "Address that name servers hand to clients; rmq broker without --temporary takes the "
+           "machine's own when it is not set."),
     STRING("brokerIP2", broker_ip2, NULL, "IPv4, IPv6 or host name",
            "Address for slaves; brokerIP1 when not set."),
     STRING("bindAddress", bind_address, NULL, "IPv4 or IPv6",
@@ -70,7 +83,8 @@ static const struct rq_option rows[] = {
     I32("timerMaxDelaySec", timer_max_delay_sec, "259200", 1, 31536000,
         "Most seconds that a message for any time may be ahead."),
     I32("timerRollWindowSlot", timer_roll_window_slot, "172800", 2, 31536000,
-        "A message that waits for so many seconds is written anew, before the log loses it; at most 3/4 of fileReservedTime."),
+        "A message that waits for so many seconds is written anew, before the log loses it; at "
+        "most 3/4 of fileReservedTime."),
     FLAG("recallMessageEnable", recall_message_enable, "false",
          "Let producers take back messages for any time that still wait."),
     FLAG("storeReplyMessageEnable", store_reply_message_enable, "true",
@@ -98,13 +112,16 @@ static const struct rq_option rows[] = {
     FLAG("enablePropertyFilter", enable_property_filter, "false",
          "Serve subscriptions that filter by an SQL92 expression over properties."),
     I32("metricsPort", metrics_port, "-1", -1, 65535,
-        "Port for /metrics (Prometheus text) and /health over HTTP; 0 takes any free one, -1 serves none."),
+        "Port for /metrics (Prometheus text) and /health over HTTP; 0 takes any free one, -1 "
+        "serves none."),
     STRING("metricsAddress", metrics_address, "127.0.0.1", "IPv4 or IPv6",
            "Address on which they are served."),
     FLAG("slaveReadEnable", slave_read_enable, "false",
-         "Suggest to consumers the broker that their group's brokerId or whichBrokerWhenConsumeSlowly names."),
+         "Suggest to consumers the broker that their group's brokerId or "
+         "whichBrokerWhenConsumeSlowly names."),
     I64("waitTimeMillsInSendQueue", wait_time_mills_in_send_queue, "0", 0, INT64_MAX,
-        "A send that has waited longer behind others is answered with 2 SYSTEM_BUSY; 0 lets it wait."),
+        "A send that has waited longer behind others is answered with 2 SYSTEM_BUSY; 0 lets it "
+        "wait."),
     FLAG("faultInjectionEnable", fault_injection_enable, "false",
          "Obey the property fault in changes of settings: misbehave on request, for tests."),
     FLAG("notifyConsumerIdsChangedEnable", notify_consumer_ids_changed_enable, "true",
@@ -112,7 +129,8 @@ static const struct rq_option rows[] = {
     I32("flushConsumerOffsetInterval", flush_consumer_offset_interval, "5000", 100, INT32_MAX,
         "Milliseconds between writes of consumerOffset.json."),
     STRING("brokerConfigPath", broker_config_path, NULL, NULL,
-           "File to which properties changed by request are written, its old text to .bak; the file of properties that was read unless set."),
+           "File to which properties changed by request are written, its old text to .bak; the "
+           "file of properties that was read unless set."),
     STRING("configBlackList", config_black_list, "configBlackList;brokerConfigPath", NULL,
            "Properties that a request may not change."),
     I32("defaultQueryMaxNum", default_query_max_num, "32", 1, 1024,
@@ -185,7 +203,8 @@ rmq_status rq_broker_settings_set(struct rq_broker_settings *settings, const cha
     void *object = NULL;
     *implemented = rq_broker_settings_find(settings, name, &object) != NULL;
     if (*implemented) {
-        return rq_table_set(object == &settings->broker ? &rq_broker_options_table : &rq_store_table,
+        return rq_table_set(object == &settings->broker ? &rq_broker_options_table
+                                                        : &rq_store_table,
                             object, name, value, err);
     }
     if (rq_broker_property_known(name)) {

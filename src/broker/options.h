@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The options of a broker, by the property names of the Java broker.conf, and the list of Java properties that are known but not
- * implemented. Two tables, this one and the store's, give defaults, checks and the reference page. The defaults are those for
- * in-process use.
- * Counterparts: BrokerConfig, BrokerIdentity, MessageStoreConfig, NettyServerConfig.
+ * The options of a broker, by the property names of the Java broker.conf, and the list of Java
+ * properties that are known but not implemented. Two tables, this one and the store's, give
+ * defaults, checks and the reference page. The defaults are those for in-process use. Counterparts:
+ * BrokerConfig, BrokerIdentity, MessageStoreConfig, NettyServerConfig.
  */
 #ifndef RQ_BROKER_OPTIONS_H
 #define RQ_BROKER_OPTIONS_H
@@ -25,7 +25,8 @@ struct rq_broker_options {
     int32_t broker_role; /* enum rq_broker_role */
     const char *broker_ip1;
     const char *broker_ip2;
-    const char *bind_address; /* NULL = brokerIP1 when that is a loop-back address, else every address */
+    /* NULL = brokerIP1 when that is a loop-back address, else every address */
+    const char *bind_address;
     int32_t listen_port;
     int32_t ha_listen_port;
     const char *namesrv_addr; /* NULL = a name server of its own */
@@ -94,7 +95,8 @@ void rq_broker_settings_free(struct rq_broker_settings *settings);
 const struct rq_option *rq_broker_settings_find(struct rq_broker_settings *settings,
                                                 const char *name, void **object);
 
-/* Sets one property. *implemented tells whether it has an effect: false for known Java properties and for errors about names. */
+/* Sets one property. *implemented tells whether it has an effect: false for known Java properties
+ * and for errors about names. */
 rmq_status rq_broker_settings_set(struct rq_broker_settings *settings, const char *name,
                                   const char *value, bool *implemented, rmq_error **err);
 

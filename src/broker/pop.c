@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * POP_MESSAGE, and the looking that PEEK and NOTIFICATION share with it: queue after queue, under the lock of each, messages are read from where the group is, a
- * checkpoint (or, in order, a block) is made, and the group's offset moves on. Loop thread of the connection, or whoever wakes a pop that waits.
- * Counterpart: PopMessageProcessor.
+ * POP_MESSAGE, and the looking that PEEK and NOTIFICATION share with it: queue after queue, under
+ * the lock of each, messages are read from where the group is, a checkpoint (or, in order, a block)
+ * is made, and the group's offset moves on. Loop thread of the connection, or whoever wakes a pop
+ * that waits. Counterpart: PopMessageProcessor.
  */
 #include "broker/pop.h"
 
@@ -85,7 +86,8 @@ static void move_refs(struct rq_pop_look *look, struct rq_store_result *result)
     }
 }
 
-/* A message of the retry topic is shown under the topic that it came from, and carries its handle itself. */
+/* A message of the retry topic is shown under the topic that it came from, and carries its handle
+ * itself. */
 static bool recode(struct rq_pop_look *look, struct rq_msg *msg, const struct rq_pop_handle *handle)
 {
     struct rq_buf props;
@@ -130,7 +132,8 @@ static void recode_all(struct rq_pop_look *look, const struct rq_pop_place *plac
                 .broker_name = rq_slice_str(look->broker->settings.broker.broker_name),
                 .queue_id = msg.queue_id,
                 .offset = msg.queue_offset};
-            (void)recode(look, &msg, &handle); /* without memory it is not given out, and comes again when its time is up */
+            /* without memory it is not given out, and comes again when its time is up */
+            (void)recode(look, &msg, &handle);
         }
     }
 }
@@ -200,22 +203,23 @@ static bool add_checkpoint(struct rq_pop_look *look, const struct rq_pop_place *
                            int64_t start_offset, const int64_t *offsets, size_t count)
 {
     struct rmq_broker *broker = look->broker;
-    struct rq_pop_checkpoint checkpoint = {
-        .topic = place->topic,
-        .group = place->group,
-        .broker_name = rq_slice_str(broker->settings.broker.broker_name),
-        .queue_id = place->queue_id,
-        .start_offset = start_offset,
-        .pop_time_ms = look->pop_time_ms,
-        .invisible_ms = look->ask->invisible_ms,
-        .count = (uint8_t)count};
+    struct rq_pop_checkpoint checkpoint = {.topic = place->topic,
+                                           .group = place->group,
+                                           .broker_name =
+                                               rq_slice_str(broker->settings.broker.broker_name),
+                                           .queue_id = place->queue_id,
+                                           .start_offset = start_offset,
+                                           .pop_time_ms = look->pop_time_ms,
+                                           .invisible_ms = look->ask->invisible_ms,
+                                           .count = (uint8_t)count};
     for (size_t i = 0; i < count; i++) {
         checkpoint.diffs[i] = (int32_t)(offsets[i] - start_offset);
     }
     rmq_status st = rq_pops_add(&broker->pops, look->revive_qid, &checkpoint);
     if (st != RMQ_OK && st != RMQ_ERR_EXISTS) {
-        RQ_LOG(WARN, "a pop could not be noted, nothing is given out", "topic=%.*s group=%.*s why=%s",
-               RQ_TEXT(place->topic), RQ_TEXT(place->group), rmq_status_name(st));
+        RQ_LOG(WARN, "a pop could not be noted, nothing is given out",
+               "topic=%.*s group=%.*s why=%s", RQ_TEXT(place->topic), RQ_TEXT(place->group),
+               rmq_status_name(st));
     }
     if (st == RMQ_OK) {
         rq_broker_count_checkpoint(broker, place->topic, place->group);
@@ -265,9 +269,8 @@ static bool is_bad_offset(enum rq_get_status status)
 
 static bool passes_over(const struct rq_store_result *result, int64_t offset)
 {
-    return result->next_begin_offset > offset &&
-           (result->status == RQ_GET_NO_MATCHED_MESSAGE ||
-            result->status == RQ_GET_MESSAGE_WAS_REMOVING);
+    return result->next_begin_offset > offset && (result->status == RQ_GET_NO_MATCHED_MESSAGE ||
+                                                  result->status == RQ_GET_MESSAGE_WAS_REMOVING);
 }
 
 static void read_queue(struct rq_pop_look *look, const struct rq_pop_place *place, int64_t offset)
@@ -278,8 +281,8 @@ static void read_queue(struct rq_pop_look *look, const struct rq_pop_place *plac
     bool again = true;
     for (int corrections = 0; again;) {
         rq_store_get(broker->store, place->topic, place->queue_id, offset,
-                     look->ask->max_msgs - (int32_t)look->count, 0,
-                     is_retry ? NULL : &look->filter, &result);
+                     look->ask->max_msgs - (int32_t)look->count, 0, is_retry ? NULL : &look->filter,
+                     &result);
         again = false;
         if (result.status == RQ_GET_FOUND) {
             take_found(look, place, offset, &result);
@@ -335,8 +338,7 @@ void rq_pop_each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t 
         return;
     }
     for (int32_t i = 0; i < info.read_queue_nums; i++) {
-        place.queue_id =
-            (int32_t)((look->turn + (uint32_t)i) % (uint32_t)info.read_queue_nums);
+        place.queue_id = (int32_t)((look->turn + (uint32_t)i) % (uint32_t)info.read_queue_nums);
         each(look, &place);
     }
 }
@@ -373,9 +375,9 @@ static rmq_status add_pieces(struct rq_out *out, struct rq_pop_look *look)
 {
     while (look->piece_count > 0) {
         struct rq_pop_piece *piece = &look->pieces[look->next_piece];
-        rmq_status st = rq_out_add(out, piece->p, piece->n,
-                                   piece->memory ? release_memory : release_file,
-                                   piece->memory ? piece->memory : (void *)piece->file);
+        rmq_status st =
+            rq_out_add(out, piece->p, piece->n, piece->memory ? release_memory : release_file,
+                       piece->memory ? piece->memory : (void *)piece->file);
         if (st) {
             return st;
         }
@@ -409,8 +411,8 @@ void rq_pop_send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int3
     st = st ? st : rq_frame_encode(&out->head, &spec, look->bytes, NULL);
     st = st ? st : add_pieces(out, look);
     if (st) {
-        RQ_LOG(WARN, "a pop could not be answered, the connection is closed",
-               "remote=%s status=%s", rq_conn_remote(conn), rmq_status_name(st));
+        RQ_LOG(WARN, "a pop could not be answered, the connection is closed", "remote=%s status=%s",
+               rq_conn_remote(conn), rmq_status_name(st));
         rq_out_destroy(out);
         rq_conn_close(conn, st);
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * POP: messages of any queue of a topic, given out for a time. Several consumers pop from one queue; each pop of a queue is one at a time. Any thread.
- * Counterpart: PopMessageProcessor.
+ * POP: messages of any queue of a topic, given out for a time. Several consumers pop from one
+ * queue; each pop of a queue is one at a time. Any thread. Counterpart: PopMessageProcessor.
  */
 #ifndef RQ_BROKER_POP_H
 #define RQ_BROKER_POP_H
@@ -19,7 +19,8 @@ struct rq_request;
 
 #define RQ_POP_LOCKS 64
 
-/* A pop or (is_notice) a question whether there is something to pop, once it has been checked. Borrowed for calls; a parked one has copies. */
+/* A pop or (is_notice) a question whether there is something to pop, once it has been checked.
+ * Borrowed for calls; a parked one has copies. */
 struct rq_pop_ask {
     struct rq_slice topic;
     struct rq_slice group;
@@ -34,11 +35,13 @@ struct rq_pop_ask {
 };
 
 struct rq_pop_outcome {
-    int64_t look_ms; /* not answered: when a blocked queue will be free (wall clock, 0 = none is blocked) */
-    bool more;       /* answered, and something is left for the next one */
+    /* not answered: when a blocked queue will be free (wall clock, 0 = none is blocked) */
+    int64_t look_ms;
+    bool more; /* answered, and something is left for the next one */
 };
 
-/* Looks and answers. false: there is nothing, nothing was answered. last: is answered in any case. */
+/* Looks and answers. false: there is nothing, nothing was answered. last: is answered in any
+ * case. */
 bool rq_pop_answer(struct rmq_broker *broker, struct rq_conn *conn, const struct rq_reply_to *to,
                    const struct rq_pop_ask *ask, bool last, struct rq_pop_outcome *out);
 
@@ -49,7 +52,8 @@ void rq_pop_answer_full(struct rq_conn *conn, const struct rq_reply_to *to,
 /* The lock of a queue as a group pops it. */
 struct rq_mutex *rq_pop_lock(struct rmq_broker *broker, const struct rq_pop_place *place);
 
-/* What processors of the family check first: broker, topic, queue, group. false: it has answered. */
+/* What processors of the family check first: broker, topic, queue, group. false: it has
+ * answered. */
 bool rq_pop_check_access(const struct rq_request *request, struct rq_slice topic,
                          struct rq_slice group, int32_t queue_id);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What becomes of messages that were popped: ACK_MESSAGE, BATCH_ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME. Loop thread of the connection. Counterparts:
- * AckMessageProcessor, ChangeInvisibleTimeProcessor.
+ * What becomes of messages that were popped: ACK_MESSAGE, BATCH_ACK_MESSAGE,
+ * CHANGE_MESSAGE_INVISIBLETIME. Loop thread of the connection. Counterparts: AckMessageProcessor,
+ * ChangeInvisibleTimeProcessor.
  */
 #include <string.h>
 
@@ -59,8 +60,8 @@ static bool read_handle(const struct rq_request *request, const struct rq_hdr_ac
     if (rq_pop_handle_parse(header->extra_info, out)) {
         return true;
     }
-    rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
-                   "extraInfo [%.*s] is illegal", RQ_TEXT(header->extra_info));
+    rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR, "extraInfo [%.*s] is illegal",
+                   RQ_TEXT(header->extra_info));
     return false;
 }
 
@@ -72,8 +73,7 @@ static void ack_in_order(struct rmq_broker *broker, const struct rq_pop_place *p
     struct rq_mutex *lock = rq_pop_lock(broker, place);
     bool free_now = false;
     rq_mutex_lock(lock);
-    int64_t old =
-        rq_offsets_query(&broker->offsets, place->group, place->topic, place->queue_id);
+    int64_t old = rq_offsets_query(&broker->offsets, place->group, place->topic, place->queue_id);
     if (offset >= old) {
         int64_t next = rq_pop_order_commit(&broker->pop_orders, place, offset, pop_time_ms);
         if (next >= 0) {
@@ -140,8 +140,7 @@ static size_t offsets_of(struct rq_store *store, struct rq_slice topic,
     int64_t least = rq_store_min_offset(store, topic, ack->queue_id);
     int64_t most = rq_store_max_offset(store, topic, ack->queue_id);
     for (size_t i = 0; i < ack->bit_bytes * 8; i++) {
-        if (!(ack->bits[i / 8] & 1u << i % 8) ||
-            ack->start_offset > INT64_MAX - (int64_t)i) {
+        if (!(ack->bits[i / 8] & 1u << i % 8) || ack->start_offset > INT64_MAX - (int64_t)i) {
             continue;
         }
         int64_t offset = ack->start_offset + (int64_t)i;
@@ -207,7 +206,8 @@ void rq_process_batch_ack(const struct rq_request *request)
         rq_request_answer(request, RQ_RESP_NO_MESSAGE, NULL);
     } else {
         rq_request_answer(request, st == RMQ_OK ? RQ_RESP_SUCCESS : RQ_RESP_SYSTEM_ERROR,
-                          st == RMQ_OK ? NULL : "not every acknowledgement could be read and stored");
+                          st == RMQ_OK ? NULL
+                                       : "not every acknowledgement could be read and stored");
     }
 }
 
@@ -216,9 +216,8 @@ void rq_process_batch_ack(const struct rq_request *request)
 static void answer_change(const struct rq_request *request, int64_t pop_time_ms,
                           int64_t invisible_ms, int32_t revive_qid)
 {
-    const struct rq_hdr_change_invisible_response fields = {.pop_time = pop_time_ms,
-                                                            .invisible_time = invisible_ms,
-                                                            .revive_qid = revive_qid};
+    const struct rq_hdr_change_invisible_response fields = {
+        .pop_time = pop_time_ms, .invisible_time = invisible_ms, .revive_qid = revive_qid};
     rq_answer_fields(request->conn, &request->to, &rq_tab_change_invisible_response, &fields);
 }
 
@@ -241,7 +240,8 @@ static void change_in_order(const struct rq_request *request, const struct rq_hd
     answer_change(request, handle->pop_time_ms, visible - handle->pop_time_ms, RQ_POP_ORDER_QUEUE);
 }
 
-/* A new checkpoint takes the message over, then the old one is acknowledged: in this order, so that it is in one of them at any time. */
+/* A new checkpoint takes the message over, then the old one is acknowledged: in this order, so that
+ * it is in one of them at any time. */
 static rmq_status take_over(struct rmq_broker *broker, const struct rq_hdr_ack *header,
                             const struct rq_pop_handle *handle, int64_t now_ms)
 {

@@ -245,10 +245,10 @@ static rmq_status append_ack(struct rq_pops *pops, int32_t revive_qid, const str
     const char *tag = ack->count ? RQ_POP_TAG_BATCH_ACK : RQ_POP_TAG_ACK;
     rq_buf_init(&body, 0);
     rq_pop_ack_write(ack, &body);
-    int n = snprintf(id, sizeof id, "%.*s@%d@%lld@%.*s@%lld@%.*s@%s", RQ_TEXT(ack->topic),
-                     (int)ack->queue_id, (long long)(ack->count ? ack->offsets[0] : ack->offset),
-                     RQ_TEXT(ack->group), (long long)ack->pop_time_ms, RQ_TEXT(ack->broker_name),
-                     tag);
+    int n =
+        snprintf(id, sizeof id, "%.*s@%d@%lld@%.*s@%lld@%.*s@%s", RQ_TEXT(ack->topic),
+                 (int)ack->queue_id, (long long)(ack->count ? ack->offsets[0] : ack->offset),
+                 RQ_TEXT(ack->group), (long long)ack->pop_time_ms, RQ_TEXT(ack->broker_name), tag);
     rmq_status st = n > 0 && n < (int)sizeof id ? RMQ_OK : RMQ_ERR_TOO_LARGE;
     if (st == RMQ_OK) {
         st = append(pops, revive_qid, tag, &body, rq_slice(id, (size_t)n), deliver_ms, &record);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Waiting pops. Who looks for one of them has marked it as busy; it stays in the lists meanwhile, so that an arrival is noted with it and it is looked at once
- * more. Counterpart: PopLongPollingService.
+ * Waiting pops. Who looks for one of them has marked it as busy; it stays in the lists meanwhile,
+ * so that an arrival is noted with it and it is looked at once more. Counterpart:
+ * PopLongPollingService.
  */
 #include "broker/pop_hold.h"
 
@@ -265,8 +266,9 @@ static void take_next(struct rq_pop_hold *hold, struct rq_slice name, struct rq_
     rq_mutex_unlock(&hold->lock);
 }
 
-/* Of one that the caller has made busy. What is popped for a connection that has closed would be invisible for a while: it is not popped. When something is
- * left the next one is added to woken. */
+/* Of one that the caller has made busy. What is popped for a connection that has closed would be
+ * invisible for a while: it is not popped. When something is left the next one is added to
+ * woken. */
 static void look_at(struct rq_pop_hold *hold, struct parked *parked, struct rq_list *woken)
 {
     for (;;) {
@@ -362,7 +364,8 @@ static void take_each_group(struct hold_topic *topic, int32_t queue_id, struct r
 void rq_pop_hold_arrived(struct rq_pop_hold *hold, const struct rq_store_arrival *arrival)
 {
     struct rq_list woken;
-    /* Either this comes after the count of the one that waits, or its second look comes after the arrival. */
+    /* Either this comes after the count of the one that waits, or its second look comes after the
+     * arrival. */
     if (atomic_load(&hold->count) == 0) {
         return;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Pops that wait for messages, by topic: an arrival wakes one of each group, a pop that leaves something wakes the next one. Time is kept by one timer on the
- * background loop. Any thread. Counterpart: PopLongPollingService.
+ * Pops that wait for messages, by topic: an arrival wakes one of each group, a pop that leaves
+ * something wakes the next one. Time is kept by one timer on the background loop. Any thread.
+ * Counterpart: PopLongPollingService.
  */
 #ifndef RQ_BROKER_POP_HOLD_H
 #define RQ_BROKER_POP_HOLD_H
@@ -40,7 +41,8 @@ void rq_pop_hold_init(struct rq_pop_hold *hold, struct rmq_broker *broker,
 void rq_pop_hold_close(struct rq_pop_hold *hold);
 void rq_pop_hold_free(struct rq_pop_hold *hold);
 
-/* Waits for at most timeout_ms; looks once more first. It will be answered. Loop thread of the session. */
+/* Waits for at most timeout_ms; looks once more first. It will be answered. Loop thread of the
+ * session. */
 void rq_pop_hold_wait(struct rq_pop_hold *hold, struct rq_session *session,
                       const struct rq_reply_to *to, const struct rq_pop_ask *ask,
                       int64_t timeout_ms);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* One look for messages to pop or peek, shared by pop.c and pop_process.c: what it has found so far. On one thread's stack. */
+/* One look for messages to pop or peek, shared by pop.c and pop_process.c: what it has found so
+ * far. On one thread's stack. */
 #ifndef RQ_BROKER_POP_LOOK_H
 #define RQ_BROKER_POP_LOOK_H
 
@@ -39,7 +40,8 @@ void rq_pop_look_init(struct rq_pop_look *look, struct rmq_broker *broker,
                       const struct rq_pop_ask *ask);
 void rq_pop_look_release(struct rq_pop_look *look);
 
-/* Calls each for a queue, or (queue_id < 0) for all of a topic; for those of the retry topic; for all that the ask wants. */
+/* Calls each for a queue, or (queue_id < 0) for all of a topic; for those of the retry topic; for
+ * all that the ask wants. */
 void rq_pop_each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t queue_id,
                        void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place));
 void rq_pop_each_retry(struct rq_pop_look *look,

@@ -12,9 +12,9 @@
 #include "base/mem.h"
 #include "base/time.h"
 
-#define KEY_ROOM        1400
-#define OLD_MS          (24 * 3600 * 1000LL) /* nothing popped for so long: forgotten */
-#define ATTEMPT_ID_MAX  256
+#define KEY_ROOM       1400
+#define OLD_MS         (24 * 3600 * 1000LL) /* nothing popped for so long: forgotten */
+#define ATTEMPT_ID_MAX 256
 
 struct order {
     struct rq_list node; /* in struct queues */
@@ -95,8 +95,7 @@ static struct order *find(struct rq_pop_orders *orders, const struct rq_pop_plac
 {
     char text[KEY_ROOM];
     struct rq_slice key;
-    struct queues *queues =
-        key_of(place, text, &key) ? rq_map_get(&orders->table, key) : NULL;
+    struct queues *queues = key_of(place, text, &key) ? rq_map_get(&orders->table, key) : NULL;
     return queues ? find_in(queues, place->queue_id) : NULL;
 }
 
@@ -182,8 +181,8 @@ rmq_status rq_pop_order_update(struct rq_pop_orders *orders, const struct rq_pop
                                int64_t invisible_ms, const int64_t *offsets, size_t count,
                                struct rq_buf *counts)
 {
-    char *attempt = attempt_id.n > 0 && attempt_id.n <= ATTEMPT_ID_MAX ? rq_slice_dup(attempt_id)
-                                                                       : NULL;
+    char *attempt =
+        attempt_id.n > 0 && attempt_id.n <= ATTEMPT_ID_MAX ? rq_slice_dup(attempt_id) : NULL;
     rq_mutex_lock(&orders->lock);
     struct order *order = count <= RQ_POP_MAX ? find_or_add(orders, place) : NULL;
     if (!order) {

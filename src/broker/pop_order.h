@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Ordered POP: what a group has popped from a queue and not acknowledged blocks the queue until it is, or its time is up; then it is popped again. In memory and in
- * consumerOrderInfo.json. Any thread. Counterpart: ConsumerOrderInfoManager.
+ * Ordered POP: what a group has popped from a queue and not acknowledged blocks the queue until it
+ * is, or its time is up; then it is popped again. In memory and in consumerOrderInfo.json. Any
+ * thread. Counterpart: ConsumerOrderInfoManager.
  */
 #ifndef RQ_BROKER_POP_ORDER_H
 #define RQ_BROKER_POP_ORDER_H
@@ -38,12 +39,14 @@ rmq_status rq_pop_orders_load(struct rq_pop_orders *orders, rmq_error **err);
 rmq_status rq_pop_orders_persist(struct rq_pop_orders *orders, rmq_error **err);
 void rq_pop_orders_free(struct rq_pop_orders *orders);
 
-/* When the queue may be popped, in ms of the wall clock; 0 = now. The same attempt is never blocked by itself. */
+/* When the queue may be popped, in ms of the wall clock; 0 = now. The same attempt is never blocked
+ * by itself. */
 int64_t rq_pop_order_blocked_until(struct rq_pop_orders *orders, const struct rq_pop_place *place,
                                    struct rq_slice attempt_id, int64_t invisible_ms,
                                    int64_t now_ms);
 
-/* Messages were popped: appends how often each was before to counts. Errors: RMQ_ERR_NOMEM, nothing is remembered. */
+/* Messages were popped: appends how often each was before to counts. Errors: RMQ_ERR_NOMEM, nothing
+ * is remembered. */
 rmq_status rq_pop_order_update(struct rq_pop_orders *orders, const struct rq_pop_place *place,
                                struct rq_slice attempt_id, int64_t pop_time_ms,
                                int64_t invisible_ms, const int64_t *offsets, size_t count,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The inside of the checkpoints, shared by pop_checkpoint.c (table, records) and pop_revive.c (what happens when their time is up). */
+/* The inside of the checkpoints, shared by pop_checkpoint.c (table, records) and pop_revive.c (what
+ * happens when their time is up). */
 #ifndef RQ_BROKER_POP_PRIV_H
 #define RQ_BROKER_POP_PRIV_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The requests that look for messages to pop: POP_MESSAGE, PEEK_MESSAGE, NOTIFICATION, POLLING_INFO. Loop thread of the connection. Counterparts:
- * PopMessageProcessor, PeekMessageProcessor, NotificationProcessor, PollingInfoProcessor.
+ * The requests that look for messages to pop: POP_MESSAGE, PEEK_MESSAGE, NOTIFICATION,
+ * POLLING_INFO. Loop thread of the connection. Counterparts: PopMessageProcessor,
+ * PeekMessageProcessor, NotificationProcessor, PollingInfoProcessor.
  */
 #include <string.h>
 
@@ -242,12 +243,11 @@ void rq_process_peek(const struct rq_request *request)
         request->to.oneway) {
         return;
     }
-    const struct rq_pop_ask ask = {.topic = header.topic,
-                                   .group = header.consumer_group,
-                                   .queue_id = header.queue_id < 0 ? -1 : header.queue_id,
-                                   .max_msgs = header.max_msg_nums < RQ_POP_MAX
-                                                   ? header.max_msg_nums
-                                                   : RQ_POP_MAX};
+    const struct rq_pop_ask ask = {
+        .topic = header.topic,
+        .group = header.consumer_group,
+        .queue_id = header.queue_id < 0 ? -1 : header.queue_id,
+        .max_msgs = header.max_msg_nums < RQ_POP_MAX ? header.max_msg_nums : RQ_POP_MAX};
     rq_pop_look_init(&look, request->broker, &ask);
     look.pop_time_ms = rq_wall_ms();
     rq_pop_look_over(&look, peek_queue);

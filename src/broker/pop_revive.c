@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Checkpoints whose time is up: each message without an acknowledgement is stored again in the group's retry topic, with one delivery more. On the background
- * loop, by one timer. Counterpart: PopReviveService.
+ * Checkpoints whose time is up: each message without an acknowledgement is stored again in the
+ * group's retry topic, with one delivery more. On the background loop, by one timer. Counterpart:
+ * PopReviveService.
  */
 #include <string.h>
 
@@ -13,8 +14,8 @@
 #include "broker/pop_priv.h"
 #include "wire/properties.h"
 
-#define AGAIN_MS  10000 /* after a message that could not be stored */
-#define TURN_MAX  256   /* checkpoints of one turn of the loop */
+#define AGAIN_MS 10000 /* after a message that could not be stored */
+#define TURN_MAX 256   /* checkpoints of one turn of the loop */
 
 /* ---- the timer ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The way of a request: faults, the hook, its processor by code. Loop thread. Counterpart: NettyRemotingAbstract.processRequestCommand. */
+/* The way of a request: faults, the hook, its processor by code. Loop thread. Counterpart:
+ * NettyRemotingAbstract.processRequestCommand. */
 #include "broker/broker.h"
 
 /* The usual ones first. */

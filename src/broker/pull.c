@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Pulls (11, 361): checks, subscription, reading, parking. Answers refer to the store's mapped files; nothing is copied. Loop thread of the connection,
- * or whoever wakes a parked pull. Counterparts: PullMessageProcessor, DefaultPullMessageResultHandler.
+ * Pulls (11, 361): checks, subscription, reading, parking. Answers refer to the store's mapped
+ * files; nothing is copied. Loop thread of the connection, or whoever wakes a parked pull.
+ * Counterparts: PullMessageProcessor, DefaultPullMessageResultHandler.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,13 @@
 #include "broker/filter.h"
 #include "wire/names.h"
 
-enum { FORBIDDEN_BROKER = 1, FORBIDDEN_GROUP = 2, FORBIDDEN_TOPIC = 3, FORBIDDEN_BROADCAST = 4, FORBIDDEN_SUBSCRIPTION = 5 };
+enum {
+    FORBIDDEN_BROKER = 1,
+    FORBIDDEN_GROUP = 2,
+    FORBIDDEN_TOPIC = 3,
+    FORBIDDEN_BROADCAST = 4,
+    FORBIDDEN_SUBSCRIPTION = 5
+};
 
 #define PULL_HEAD_SIZE 384
 
@@ -76,8 +83,8 @@ static void send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int3
         st = add_refs(out, result);
     }
     if (st) {
-        RQ_LOG(WARN, "a pull could not be answered, the connection is closed", "remote=%s status=%s",
-               rq_conn_remote(conn), rmq_status_name(st));
+        RQ_LOG(WARN, "a pull could not be answered, the connection is closed",
+               "remote=%s status=%s", rq_conn_remote(conn), rmq_status_name(st));
         rq_out_destroy(out);
         rq_conn_close(conn, st);
         return;
@@ -89,7 +96,8 @@ static void send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int3
 static bool answer_reset(struct rmq_broker *broker, struct rq_conn *conn,
                          const struct rq_reply_to *to, const struct rq_pull *pull)
 {
-    int64_t reset = rq_offsets_take_reset(&broker->offsets, pull->group, pull->topic, pull->queue_id);
+    int64_t reset =
+        rq_offsets_take_reset(&broker->offsets, pull->group, pull->topic, pull->queue_id);
     if (reset == RQ_OFFSET_NONE) {
         return false;
     }
@@ -119,10 +127,10 @@ bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struc
         return true;
     }
     rq_filter_of(pull->sub, &filter);
-    rq_store_get(broker->store, pull->topic, pull->queue_id, pull->offset, pull->max_msgs, 0, &filter,
-                 &result);
-    rq_stats_got(&broker->stats, rq_slice_str(broker->settings.broker.broker_cluster_name), pull->topic,
-                 pull->group, (uint64_t)result.msg_count, result.bytes);
+    rq_store_get(broker->store, pull->topic, pull->queue_id, pull->offset, pull->max_msgs, 0,
+                 &filter, &result);
+    rq_stats_got(&broker->stats, rq_slice_str(broker->settings.broker.broker_cluster_name),
+                 pull->topic, pull->group, (uint64_t)result.msg_count, result.bytes);
     int32_t code = code_of(result.status, pull->offset);
     bool waits = is_to_wait(&result, code, wait);
     if (!waits) {
@@ -209,7 +217,8 @@ static struct rq_shared_subscription *make_sub(const struct rq_hdr_pull *header,
 {
     char *topic = rq_slice_dup(header->topic);
     char *expression = rq_slice_dup(header->subscription);
-    char *type = is_tag_type(header->expression_type) ? NULL : rq_slice_dup(header->expression_type);
+    char *type =
+        is_tag_type(header->expression_type) ? NULL : rq_slice_dup(header->expression_type);
     struct rq_subscription *sub = NULL;
     if (topic && expression && (type || is_tag_type(header->expression_type))) {
         (void)rq_subscription_create(topic, expression, type, header->sub_version, &sub, err);
@@ -257,14 +266,16 @@ static bool sub_of_group(const struct rq_request *request, const struct rq_hdr_p
         return false;
     }
     if (!group->consume_broadcast_enable &&
-        rq_clients_model(clients, header->consumer_group, &model) && model == RQ_MODEL_BROADCASTING) {
+        rq_clients_model(clients, header->consumer_group, &model) &&
+        model == RQ_MODEL_BROADCASTING) {
         forbid(request, FORBIDDEN_BROADCAST, "the consumer group [%.*s] may not broadcast",
                RQ_TEXT(header->consumer_group));
         return false;
     }
     if (group->any_forbidden &&
         rq_groups_is_forbidden(&request->broker->groups, header->consumer_group, header->topic)) {
-        forbid(request, FORBIDDEN_SUBSCRIPTION, "the consumer group[%.*s] is forbidden for topic[%.*s]",
+        forbid(request, FORBIDDEN_SUBSCRIPTION,
+               "the consumer group[%.*s] is forbidden for topic[%.*s]",
                RQ_TEXT(header->consumer_group), RQ_TEXT(header->topic));
         return false;
     }
@@ -274,8 +285,9 @@ static bool sub_of_group(const struct rq_request *request, const struct rq_hdr_p
         return false;
     }
     if (rq_filter_reads_messages(*out) && !(*out)->sql) {
-        rq_request_answer(request, RQ_RESP_FILTER_DATA_NOT_EXIST,
-                          "The broker's consumer filter data is not exist!Your expression may be wrong!");
+        rq_request_answer(
+            request, RQ_RESP_FILTER_DATA_NOT_EXIST,
+            "The broker's consumer filter data is not exist!Your expression may be wrong!");
         return false;
     }
     return true;
@@ -286,10 +298,12 @@ static bool find_sub(const struct rq_request *request, const struct rq_hdr_pull 
 {
     bool in_request = (header->sys_flag & RQ_PULL_SUBSCRIPTION) != 0;
     *out = NULL;
-    if (in_request ? !sub_of_request(request, header, out) : !sub_of_group(request, header, group, out)) {
+    if (in_request ? !sub_of_request(request, header, out)
+                   : !sub_of_group(request, header, group, out)) {
         return false;
     }
-    if (rq_filter_reads_messages(*out) && !request->broker->settings.broker.enable_property_filter) {
+    if (rq_filter_reads_messages(*out) &&
+        !request->broker->settings.broker.enable_property_filter) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
                        "The broker does not support consumer to filter message by %s",
                        (*out)->sub->expression_type);

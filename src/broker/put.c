@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Appending of messages, with the detour of delayed ones. Any thread. Counterpart: HookUtils.handleScheduleMessage. */
+/* Appending of messages, with the detour of delayed ones. Any thread. Counterpart:
+ * HookUtils.handleScheduleMessage. */
 #include "broker/put.h"
 
 #include <stdio.h>
@@ -17,7 +18,8 @@ int rq_delay_level_of(struct rq_slice properties)
     return level > 0 && level <= INT32_MAX ? (int)level : 0;
 }
 
-/* The message as the schedule topic holds it. props is the caller's, to be freed after the append. */
+/* The message as the schedule topic holds it. props is the caller's, to be freed after the
+ * append. */
 static void divert(const struct rmq_broker *broker, struct rq_msg *msg, int level,
                    struct rq_buf *props)
 {
@@ -36,7 +38,8 @@ static void divert(const struct rmq_broker *broker, struct rq_msg *msg, int leve
     msg->queue_id = level - 1;
 }
 
-/* A level beyond the highest is the highest, and the stored property says so, because the store reads it again. */
+/* A level beyond the highest is the highest, and the stored property says so, because the store
+ * reads it again. */
 static void clamp_level(const struct rmq_broker *broker, struct rq_buf *props)
 {
     static const char *const names[] = {RQ_PROP_DELAY};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Storing a message with what the broker does to it first: delay levels. Any thread. Counterparts: HookUtils, PutMessageHook. */
+/* Storing a message with what the broker does to it first: delay levels. Any thread. Counterparts:
+ * HookUtils, PutMessageHook. */
 #ifndef RQ_BROKER_PUT_H
 #define RQ_BROKER_PUT_H
 
@@ -14,7 +15,8 @@ struct rmq_broker;
 /* Delay level that the properties ask for; 0 = none. */
 int rq_delay_level_of(struct rq_slice properties);
 
-/* Appends; a message with a delay level goes to the schedule topic. msg's topic, queue and properties may be changed. The caller dispatches. */
+/* Appends; a message with a delay level goes to the schedule topic. msg's topic, queue and
+ * properties may be changed. The caller dispatches. */
 enum rq_put_status rq_broker_put(struct rmq_broker *broker, struct rq_msg *msg, int delay_level,
                                  struct rq_store_put *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Messages by key and by place (12, 33). Answers refer to the store's mapped files. Loop thread. Counterpart: QueryMessageProcessor. */
+/* Messages by key and by place (12, 33). Answers refer to the store's mapped files. Loop thread.
+ * Counterpart: QueryMessageProcessor. */
 #include "base/log.h"
 #include "broker/broker.h"
 
@@ -63,14 +64,13 @@ void rq_process_query_message(const struct rq_request *request)
     if (!rq_request_decode(request, &rq_tab_query_message, &header)) {
         return;
     }
-    int32_t most = header.unique_key_query
-                       ? request->broker->settings.broker.default_query_max_num
-                       : header.max_num;
+    int32_t most = header.unique_key_query ? request->broker->settings.broker.default_query_max_num
+                                           : header.max_num;
     size_t max = most <= 0 ? 0 : most < QUERY_MAX ? (size_t)most : QUERY_MAX;
-    size_t count = rq_store_query(request->broker->store, header.topic, header.key,
-                                  header.begin_timestamp, header.end_timestamp, max, refs,
-                                  &fields.index_last_update_timestamp,
-                                  &fields.index_last_update_phyoffset);
+    size_t count =
+        rq_store_query(request->broker->store, header.topic, header.key, header.begin_timestamp,
+                       header.end_timestamp, max, refs, &fields.index_last_update_timestamp,
+                       &fields.index_last_update_phyoffset);
     if (count > 0) {
         answer_refs(request, &rq_tab_query_message_response, &fields, refs, count);
         return;

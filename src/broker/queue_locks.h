@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Locks of message queues by the members of a group, for ordered consumption. Any thread; time is given by the caller. Counterpart: RebalanceLockManager. */
+/* Locks of message queues by the members of a group, for ordered consumption. Any thread; time is
+ * given by the caller. Counterpart: RebalanceLockManager. */
 #ifndef RQ_BROKER_QUEUE_LOCKS_H
 #define RQ_BROKER_QUEUE_LOCKS_H
 
@@ -31,7 +32,8 @@ void rq_queue_locks_release(struct rq_queue_locks *locks, const char *group, con
                             const char *client_id);
 
 /* Whether any member of the group holds an unexpired lock: the group consumes in order. */
-bool rq_queue_locks_group_holds(struct rq_queue_locks *locks, struct rq_slice group, int64_t now_ms);
+bool rq_queue_locks_group_holds(struct rq_queue_locks *locks, struct rq_slice group,
+                                int64_t now_ms);
 
 /* Removes the expired ones. */
 void rq_queue_locks_expire(struct rq_queue_locks *locks, int64_t now_ms);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Registration at name servers in rounds: one request to each, all at once. Counterpart: BrokerOuterAPI. */
+/* Registration at name servers in rounds: one request to each, all at once. Counterpart:
+ * BrokerOuterAPI. */
 #include "broker/registration.h"
 
 #include <stdio.h>
@@ -20,7 +21,8 @@ static void start_round(struct rq_task *task);
 static void period_over(struct rq_timer *timer);
 static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer);
 
-/* A name server forgets a broker whose connection ends: at a new connection, register at once and not only when the period is over. */
+/* A name server forgets a broker whose connection ends: at a new connection, register at once and
+ * not only when the period is over. */
 static void connected(void *user, struct rq_peer *peer)
 {
     struct rq_registration *registration = user;
@@ -60,9 +62,10 @@ static rmq_status add_registrars(struct rq_registration *registration, const cha
     while (!st && *addresses) {
         size_t n = strcspn(addresses, ";, \t");
         if (n > 0) {
-            st = registration->count < NAMESRVS_MAX
-                     ? add_registrar(registration, rq_slice(addresses, n), err)
-                     : rq_error_set(err, RMQ_ERR_INVALID, "more than %d name servers", NAMESRVS_MAX);
+            st =
+                registration->count < NAMESRVS_MAX
+                    ? add_registrar(registration, rq_slice(addresses, n), err)
+                    : rq_error_set(err, RMQ_ERR_INVALID, "more than %d name servers", NAMESRVS_MAX);
         }
         addresses += n + (addresses[n] != '\0');
     }
@@ -233,7 +236,8 @@ static void call_one(struct rq_registration *registration, struct rq_registrar *
     registrar->call.user = registrar;
     if (out) {
         int64_t timeout_ms = registration->broker->settings.broker.register_broker_timeout_mills;
-        st = rq_peer_call(registrar->peer, &registrar->call, out, rq_deadline_ms(timeout_ms), RQ_WAIT);
+        st = rq_peer_call(registrar->peer, &registrar->call, out, rq_deadline_ms(timeout_ms),
+                          RQ_WAIT);
     }
     if (st) {
         note_result(registrar, st, rmq_status_text(st));
@@ -245,7 +249,8 @@ static void send_round(struct rq_registration *registration)
 {
     struct rq_buf body;
     rq_buf_init(&body, 0);
-    registration->running = registration->count + 1; /* one more, so that no answer ends the round before all are sent */
+    /* one more, so that no answer ends the round before all are sent */
+    registration->running = registration->count + 1;
     registration->succeeded = 0;
     if (add_body(registration, &body) == RMQ_OK) {
         struct rq_hdr_register_broker fields = register_fields(registration->broker, &body);
@@ -291,7 +296,8 @@ static void period_over(struct rq_timer *timer)
     start_round(&registration->start_task);
 }
 
-void rq_registration_ask(struct rq_registration *registration, struct rq_registration_waiter *waiter)
+void rq_registration_ask(struct rq_registration *registration,
+                         struct rq_registration_waiter *waiter)
 {
     rq_mutex_lock(&registration->lock);
     if (waiter) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Registration at the name servers: at start, at every change of topics, and every registerNameServerPeriod, to all of them at once. On the background
- * loop. Counterparts: BrokerOuterAPI, BrokerController.registerBrokerAll.
+ * Registration at the name servers: at start, at every change of topics, and every
+ * registerNameServerPeriod, to all of them at once. On the background loop. Counterparts:
+ * BrokerOuterAPI, BrokerController.registerBrokerAll.
  */
 #ifndef RQ_BROKER_REGISTRATION_H
 #define RQ_BROKER_REGISTRATION_H
@@ -28,7 +29,8 @@ struct rq_registrar {
     bool was_connected; /* owned by the background loop, as failed and call are */
 };
 
-/* Something that waits for a round which began after it was asked for. done runs on the background loop. */
+/* Something that waits for a round which began after it was asked for. done runs on the background
+ * loop. */
 struct rq_registration_waiter {
     struct rq_list node;
     void (*done)(struct rq_registration_waiter *waiter);
@@ -46,7 +48,7 @@ struct rq_registration {
     struct rq_task start_task;
     int running; /* calls of the round that are not answered */
     int succeeded;
-    bool again;   /* asked for while a round was running */
+    bool again; /* asked for while a round was running */
     bool stopped;
     struct rq_list current; /* waiters of this round */
     struct rq_list next;    /* waiters of the next one */
@@ -61,9 +63,11 @@ rmq_status rq_registration_init(struct rq_registration *registration, struct rmq
                                 struct rq_loop *background, const char *addresses, rmq_error **err);
 
 /* Asks for a round soon. waiter may be NULL. Any thread. */
-void rq_registration_ask(struct rq_registration *registration, struct rq_registration_waiter *waiter);
+void rq_registration_ask(struct rq_registration *registration,
+                         struct rq_registration_waiter *waiter);
 
-/* Asks and waits until the round is done, or timeout. Returns how many name servers have accepted it. Not on the background loop. */
+/* Asks and waits until the round is done, or timeout. Returns how many name servers have accepted
+ * it. Not on the background loop. */
 int rq_registration_now(struct rq_registration *registration, int64_t timeout_ms);
 
 /* Ends the rounds and takes the broker off the name servers. Not on the background loop. */

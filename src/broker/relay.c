@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * An administrator's questions to one consumer (307, 309): passed on over the consumer's own connection, and its answer back. Loop thread of the
- * administrator; the answer comes on that of the consumer. Counterpart: AdminBrokerProcessor.callConsumer.
+ * An administrator's questions to one consumer (307, 309): passed on over the consumer's own
+ * connection, and its answer back. Loop thread of the administrator; the answer comes on that of
+ * the consumer. Counterpart: AdminBrokerProcessor.callConsumer.
  */
 #include "base/list.h"
 #include "base/mem.h"
@@ -62,8 +63,8 @@ static struct rq_out *make_request(int32_t code, const struct rq_fields *table, 
 }
 
 /* Takes conn. */
-static void ask(const struct rq_request *request, struct rq_conn *conn, const struct rq_fields *table,
-                const void *fields, struct rq_slice body)
+static void ask(const struct rq_request *request, struct rq_conn *conn,
+                const struct rq_fields *table, const void *fields, struct rq_slice body)
 {
     struct relay *relay = rq_calloc(1, sizeof *relay);
     struct rq_out *out = make_request(request->in->header->code, table, fields, body);

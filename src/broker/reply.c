@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A reply (324, 325) on its way: pushed to the requester over its own connection (326), whose answer decides what the replier is told. The frame of
- * the reply is kept until then. Loop thread of the replier; the answer comes on that of the requester. Counterpart: ReplyMessageProcessor.
+ * A reply (324, 325) on its way: pushed to the requester over its own connection (326), whose
+ * answer decides what the replier is told. The frame of the reply is kept until then. Loop thread
+ * of the replier; the answer comes on that of the requester. Counterpart: ReplyMessageProcessor.
  */
 #include "broker/reply.h"
 
@@ -72,7 +73,8 @@ static void pushed(struct rq_call *call, rmq_status status, struct rq_in *in)
     char failure[256];
     if (!good) {
         struct rq_slice client = rq_props_get(reply->header.properties, RQ_PROP_REPLY_TO_CLIENT);
-        (void)snprintf(failure, sizeof failure, "push reply message to %.*s fail.", RQ_TEXT(client));
+        (void)snprintf(failure, sizeof failure, "push reply message to %.*s fail.",
+                       RQ_TEXT(client));
     }
     answer(reply, good ? NULL : failure);
     free_reply(reply);
@@ -153,7 +155,8 @@ void rq_reply_pass_on(const struct rq_request *request, int32_t queue_id)
     }
     char failure[256] = "reply message properties[REPLY_TO_CLIENT] is null";
     struct rq_slice client = rq_props_get(reply->header.properties, RQ_PROP_REPLY_TO_CLIENT);
-    struct rq_conn *conn = client.n ? rq_clients_producer_by_id(&request->broker->clients, client) : NULL;
+    struct rq_conn *conn =
+        client.n ? rq_clients_producer_by_id(&request->broker->clients, client) : NULL;
     struct rq_out *out = conn ? make_push(reply) : NULL;
     if (client.n) {
         (void)snprintf(failure, sizeof failure,

@@ -109,8 +109,9 @@ static void write_group(const struct rq_map_entry *entry, struct rq_buf *out)
     rq_json_add_string(out, group);
     rq_buf_add_str(out, ":{\"consumerGroup\":");
     rq_json_add_string(out, group);
-    rq_buf_addf(out, ",\"mode\":\"%s\",\"popShareQueueNum\":%d,\"topic\":",
-                mode->pop ? "POP" : "PULL", (int)mode->share_queues);
+    rq_buf_addf(out,
+                ",\"mode\":\"%s\",\"popShareQueueNum\":%d,\"topic\":", mode->pop ? "POP" : "PULL",
+                (int)mode->share_queues);
     rq_json_add_string(out, topic);
     rq_buf_add_char(out, '}');
 }

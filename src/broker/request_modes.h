@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * How a group takes the messages of a topic, pull or pop: what was set for it, in memory and in messageRequestMode.json. Any thread. Counterpart:
- * MessageRequestModeManager.
+ * How a group takes the messages of a topic, pull or pop: what was set for it, in memory and in
+ * messageRequestMode.json. Any thread. Counterpart: MessageRequestModeManager.
  */
 #ifndef RQ_BROKER_REQUEST_MODES_H
 #define RQ_BROKER_REQUEST_MODES_H
@@ -19,7 +19,8 @@
 
 struct rq_request_mode {
     bool pop;
-    int32_t share_queues; /* popShareQueueNum: how many members' queues a member pops beside its own; 0 = all */
+    /* popShareQueueNum: how many members' queues a member pops beside its own; 0 = all */
+    int32_t share_queues;
 };
 
 struct rq_request_modes {

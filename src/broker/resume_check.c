@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A transaction that was given up is asked about again (323): its message goes back from TRANS_CHECK_MAX_TIME_TOPIC to the half topic, with no question
- * asked yet. Loop thread. Counterpart: AdminBrokerProcessor.resumeCheckHalfMessage.
+ * A transaction that was given up is asked about again (323): its message goes back from
+ * TRANS_CHECK_MAX_TIME_TOPIC to the half topic, with no question asked yet. Loop thread.
+ * Counterpart: AdminBrokerProcessor.resumeCheckHalfMessage.
  */
 #include "broker/broker.h"
 #include "wire/msgid.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The broker's own numbers by request (28), under the names of the Java broker. Loop thread. Counterparts: AdminBrokerProcessor.prepareRuntimeInfo,
- * StoreStatsService. */
+/* The broker's own numbers by request (28), under the names of the Java broker. Loop thread.
+ * Counterparts: AdminBrokerProcessor.prepareRuntimeInfo, StoreStatsService. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,8 +84,8 @@ static void add_disk(struct table *table, const struct rmq_broker *broker, doubl
     char left[32];
     char name[512];
     const char *log = broker->settings.store.store_path_commit_log;
-    (void)snprintf(name, sizeof name, "commitLogDiskRatio_%s%s", log && *log ? log : broker->store_path,
-                   log && *log ? "" : "/commitlog");
+    (void)snprintf(name, sizeof name, "commitLogDiskRatio_%s%s",
+                   log && *log ? log : broker->store_path, log && *log ? "" : "/commitlog");
     fixed(table, "commitLogDiskRatio", ratio, 4);
     fixed(table, name, ratio, 4);
     fixed(table, "consumeQueueDiskRatio", ratio, 4);
@@ -169,8 +169,10 @@ static void add_times(struct table *table, const struct rq_totals *totals)
     }
     row(table, "putMessageDistributeTime", "%s", rq_buf_cstr(&text));
     rq_buf_free(&text);
-    row(table, "putMessageEntireTimeMax", "%llu", (unsigned long long)(total(&totals->put_max_us) / 1000));
-    row(table, "getMessageEntireTimeMax", "%llu", (unsigned long long)(total(&totals->get_max_us) / 1000));
+    row(table, "putMessageEntireTimeMax", "%llu",
+        (unsigned long long)(total(&totals->put_max_us) / 1000));
+    row(table, "getMessageEntireTimeMax", "%llu",
+        (unsigned long long)(total(&totals->get_max_us) / 1000));
     fixed(table, "putLatency99", percentile(totals, puts, 0.99), 2);
     fixed(table, "putLatency999", percentile(totals, puts, 0.999), 2);
 }
@@ -202,7 +204,8 @@ static void add_queues(struct table *table)
     static const struct {
         const char *name;
         int32_t capacity;
-    } queues[] = {{"send", 10000}, {"pull", 100000}, {"litePull", 100000}, {"query", 20000}, {"ack", 100000}};
+    } queues[] = {
+        {"send", 10000}, {"pull", 100000}, {"litePull", 100000}, {"query", 20000}, {"ack", 100000}};
     char name[64];
     for (size_t i = 0; i < sizeof queues / sizeof queues[0]; i++) {
         (void)snprintf(name, sizeof name, "%sThreadPoolQueueSize", queues[i].name);
@@ -236,8 +239,10 @@ static void add_timer(struct table *table, struct rmq_broker *broker)
     number(table, "timerOffsetBehind", (uint64_t)state.behind_offset);
     number(table, "timerCongestNum", (uint64_t)state.waiting);
     struct rq_slice topic = rq_slice_str(RQ_TOPIC_TIMER);
-    fixed(table, "timerEnqueueTps", rq_stats_tps(&broker->stats, RQ_STATS_TOPIC_PUT_NUMS, topic), 1);
-    fixed(table, "timerDequeueTps", rq_stats_tps(&broker->stats, RQ_STATS_TIMER_DEQUEUE_NUMS, topic), 1);
+    fixed(table, "timerEnqueueTps", rq_stats_tps(&broker->stats, RQ_STATS_TOPIC_PUT_NUMS, topic),
+          1);
+    fixed(table, "timerDequeueTps",
+          rq_stats_tps(&broker->stats, RQ_STATS_TIMER_DEQUEUE_NUMS, topic), 1);
 }
 
 void rq_process_runtime_info(const struct rq_request *request)

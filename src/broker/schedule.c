@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Delivery of delayed messages, on the background loop, and their file delayOffset.json. Counterpart: ScheduleMessageService. */
+/* Delivery of delayed messages, on the background loop, and their file delayOffset.json.
+ * Counterpart: ScheduleMessageService. */
 #include "broker/schedule.h"
 
 #include <string.h>
@@ -15,9 +16,9 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-#define BATCH          256 /* deliveries of one turn, so that the loop does other work, too */
-#define RETRY_MS       100
-#define LOOK_AGAIN_MS  1
+#define BATCH           256 /* deliveries of one turn, so that the loop does other work, too */
+#define RETRY_MS        100
+#define LOOK_AGAIN_MS   1
 #define LONGEST_WAIT_MS 60000 /* the wall clock may be set: look at least so often */
 
 static const struct rq_slice schedule_topic = {RQ_TOPIC_SCHEDULE, sizeof RQ_TOPIC_SCHEDULE - 1};
@@ -37,8 +38,8 @@ rmq_status rq_schedule_init(struct rq_schedule *schedule, struct rmq_broker *bro
     rq_loop_retain(background);
     schedule->look_task.run = look;
     if (count > RQ_DELAY_LEVELS_MAX) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "messageDelayLevel has %d levels, more than %d", count,
-                            RQ_DELAY_LEVELS_MAX);
+        return rq_error_set(err, RMQ_ERR_INVALID, "messageDelayLevel has %d levels, more than %d",
+                            count, RQ_DELAY_LEVELS_MAX);
     }
     schedule->level_count = count;
     for (int i = 0; i < count; i++) {
@@ -70,7 +71,8 @@ static void set_offset(struct rq_schedule *schedule, struct rq_delay_level *leve
     rq_mutex_unlock(&schedule->lock);
 }
 
-/* The message as its real topic gets it: only topic and queue differ from the record of the schedule topic. */
+/* The message as its real topic gets it: only topic and queue differ from the record of the
+ * schedule topic. */
 static bool make_real(const struct rmq_broker *broker, struct rq_slice record, struct rq_msg *msg)
 {
     struct rq_cursor cursor = rq_cursor(record.p, record.n);
@@ -122,7 +124,8 @@ static rmq_status deliver(struct rmq_broker *broker, const struct rq_store_entry
     return st;
 }
 
-/* When a message is due: its tags code, but never later than its level allows, should the clock have been set back. */
+/* When a message is due: its tags code, but never later than its level allows, should the clock
+ * have been set back. */
 static int64_t wait_ms(struct rq_schedule *schedule, int level, const struct rq_store_entry *entry)
 {
     int64_t now_ms = rq_broker_now_ms(schedule->broker);
@@ -133,7 +136,8 @@ static int64_t wait_ms(struct rq_schedule *schedule, int level, const struct rq_
     return due_ms > now_ms ? due_ms - now_ms : 0;
 }
 
-/* Delivers what is due. Returns after how many ms to look again, RQ_FOREVER when the level is empty. */
+/* Delivers what is due. Returns after how many ms to look again, RQ_FOREVER when the level is
+ * empty. */
 static int64_t run_level(struct rq_schedule *schedule, struct rq_delay_level *level)
 {
     struct rmq_broker *broker = schedule->broker;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Delayed messages: a message with a delay level is stored in the schedule topic, queue level - 1, with its delivery time as tags code, and written to its
- * real topic when that has come. One timer per level on the background loop, set to the due time of the level's next message.
- * Counterpart: ScheduleMessageService.
+ * Delayed messages: a message with a delay level is stored in the schedule topic, queue level - 1,
+ * with its delivery time as tags code, and written to its real topic when that has come. One timer
+ * per level on the background loop, set to the due time of the level's next message. Counterpart:
+ * ScheduleMessageService.
  */
 #ifndef RQ_BROKER_SCHEDULE_H
 #define RQ_BROKER_SCHEDULE_H
@@ -34,8 +35,8 @@ struct rq_delay_level {
 
 struct rq_schedule {
     struct rmq_broker *broker;
-    struct rq_loop *loop; /* background; a reference */
-    int level_count;      /* immutable */
+    struct rq_loop *loop;                              /* background; a reference */
+    int level_count;                                   /* immutable */
     struct rq_delay_level levels[RQ_DELAY_LEVELS_MAX]; /* [0] is level 1 */
     struct rq_task look_task;
     bool stopped; /* owned by the background loop */

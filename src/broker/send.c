@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Sends (10, 310, 320, and the replies 324, 325): checks, automatic topics, retry and dead-letter rules, one append, one answer. The header's fields stay where the frame has them.
- * Loop thread of the connection. Counterparts: SendMessageProcessor, AbstractSendMessageProcessor.
+ * Sends (10, 310, 320, and the replies 324, 325): checks, automatic topics, retry and dead-letter
+ * rules, one append, one answer. The header's fields stay where the frame has them. Loop thread of
+ * the connection. Counterparts: SendMessageProcessor, AbstractSendMessageProcessor.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,8 @@ static void look_at(const struct rq_prop *prop, struct found *found)
         found->transaction = found->transaction || (is_name(prop, RQ_PROP_TRAN_MSG) &&
                                                     rq_slice_eq_str(prop->value, "true"));
         found->timer = found->timer || is_name(prop, RQ_PROP_TIMER_DELAY_SEC) ||
-                       is_name(prop, RQ_PROP_TIMER_DELAY_MS) || is_name(prop, RQ_PROP_TIMER_DELIVER_MS);
+                       is_name(prop, RQ_PROP_TIMER_DELAY_MS) ||
+                       is_name(prop, RQ_PROP_TIMER_DELIVER_MS);
         found->rewrite = found->rewrite || is_name(prop, RQ_PROP_TRACE_ON);
         break;
     case 'M':
@@ -119,13 +121,15 @@ static bool check_topic(struct sending *sending)
     }
     if (rq_topic_is_forbidden(sending->header.topic)) {
         rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_NO_PERMISSION,
-                       "Sending message to topic[%.*s] is forbidden.", RQ_TEXT(sending->header.topic));
+                       "Sending message to topic[%.*s] is forbidden.",
+                       RQ_TEXT(sending->header.topic));
         return false;
     }
     if (!rq_topics_get(&sending->broker->topics, sending->header.topic, &sending->topic) &&
         !rq_auto_topic(sending->broker, &sending->header, &sending->topic)) {
         rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_TOPIC_NOT_EXIST,
-                       "topic[%.*s] not exist, apply first please!", RQ_TEXT(sending->header.topic));
+                       "topic[%.*s] not exist, apply first please!",
+                       RQ_TEXT(sending->header.topic));
         return false;
     }
     if (!(options->broker_permission & RQ_PERM_WRITE) && sending->topic.order) {
@@ -149,8 +153,8 @@ static bool choose_queue(struct sending *sending)
         return false;
     }
     if (asked < 0) {
-        uint32_t next = atomic_fetch_add_explicit(&sending->broker->unique_counter, 1,
-                                                  memory_order_relaxed);
+        uint32_t next =
+            atomic_fetch_add_explicit(&sending->broker->unique_counter, 1, memory_order_relaxed);
         asked = write > 0 ? (int32_t)(next % (uint32_t)write) : 0;
     }
     sending->msg.queue_id = asked;
@@ -188,8 +192,8 @@ static bool apply_retry_rule(struct sending *sending)
     }
     if (!rq_groups_get(&sending->broker->groups, name, &group)) {
         rq_answer_text(sending->request->conn, &sending->request->to,
-                       RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST,
-                       "subscription group not exist, %.*s", RQ_TEXT(name));
+                       RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group not exist, %.*s",
+                       RQ_TEXT(name));
         return false;
     }
     int32_t most = group.retry_max_times;
@@ -307,9 +311,10 @@ static bool put_timed(struct sending *sending, struct rq_store_put *put, struct 
         refuse(sending, RQ_RESP_SYSTEM_ERROR,
                "accurate timer message is not enabled, timerWheelEnable is false");
     } else if (kind == RQ_TIMED_ILLEGAL) {
-        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
-                       "timer message illegal, the delay time should not be bigger than the max delay %lldms",
-                       (long long)sending->broker->settings.broker.timer_max_delay_sec * 1000);
+        rq_answer_text(
+            sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
+            "timer message illegal, the delay time should not be bigger than the max delay %lldms",
+            (long long)sending->broker->settings.broker.timer_max_delay_sec * 1000);
     } else if (rq_buf_status(&props)) {
         *put = (struct rq_store_put){.status = RQ_PUT_UNKNOWN_ERROR, .reason = "out of memory"};
     } else if (rq_store_append(sending->broker->store, &sending->msg, put) == RQ_PUT_OK &&
@@ -467,7 +472,9 @@ static void send_batch(struct sending *sending)
     rmq_status st = read_batch(sending, &batch, &err);
     if (st || batch.count == 0) {
         refuse(sending, st == RMQ_ERR_NOMEM ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_MESSAGE_ILLEGAL,
-               err ? rmq_error_message(err) : st ? rmq_status_text(st) : "the batch is empty");
+               err  ? rmq_error_message(err)
+               : st ? rmq_status_text(st)
+                    : "the batch is empty");
     } else {
         store_batch(sending, &batch);
     }
@@ -476,7 +483,8 @@ static void send_batch(struct sending *sending)
     rq_free(batch.offsets);
 }
 
-/* There is no queue but what a loop has read in one turn: the later ones wait for the earlier. Counterpart: BrokerFastFailure. */
+/* There is no queue but what a loop has read in one turn: the later ones wait for the earlier.
+ * Counterpart: BrokerFastFailure. */
 static bool waited_too_long(const struct rq_request *request)
 {
     int64_t limit_ms = request->broker->settings.broker.wait_time_mills_in_send_queue;
@@ -487,9 +495,10 @@ static bool waited_too_long(const struct rq_request *request)
     if (waited_ms <= limit_ms) {
         return false;
     }
-    rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_BUSY,
-                   "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: %lldms",
-                   (long long)waited_ms);
+    rq_answer_text(
+        request->conn, &request->to, RQ_RESP_SYSTEM_BUSY,
+        "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: %lldms",
+        (long long)waited_ms);
     return true;
 }
 
@@ -510,10 +519,11 @@ void rq_process_send(const struct rq_request *request)
     sending.broker = request->broker;
     memset(&sending.msg, 0, sizeof sending.msg);
     int32_t code = request->in->header->code;
-    const struct rq_fields *table =
-        code == RQ_REQ_SEND_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE ? &rq_tab_send : &rq_tab_send_v2;
-    if (waited_too_long(request) || store_is_busy(request) || !rq_request_decode(request, table, &sending.header) ||
-        !check_topic(&sending)) {
+    const struct rq_fields *table = code == RQ_REQ_SEND_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE
+                                        ? &rq_tab_send
+                                        : &rq_tab_send_v2;
+    if (waited_too_long(request) || store_is_busy(request) ||
+        !rq_request_decode(request, table, &sending.header) || !check_topic(&sending)) {
         return;
     }
     if (code == RQ_REQ_SEND_REPLY_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE_V2) {

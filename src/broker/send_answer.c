@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Answers to sends, some of which wait for the disk. Counterpart: SendMessageProcessor.handlePutMessageResult. */
+/* Answers to sends, some of which wait for the disk. Counterpart:
+ * SendMessageProcessor.handlePutMessageResult. */
 #include "broker/send_answer.h"
 
 #include <stdio.h>
@@ -75,8 +76,8 @@ static bool wait_for_disk(const struct rq_request *request, const struct rq_stor
     if (broker->settings.store.flush_disk_type != RQ_FLUSH_SYNC) {
         return false;
     }
-    struct waiting *waiting =
-        rq_alloc(sizeof *waiting + answer->msg_id.n + answer->unique_key.n + answer->recall_handle.n);
+    struct waiting *waiting = rq_alloc(sizeof *waiting + answer->msg_id.n + answer->unique_key.n +
+                                       answer->recall_handle.n);
     if (!waiting) {
         rq_request_answer(request, RQ_RESP_FLUSH_DISK_TIMEOUT, "out of memory");
         return true;
@@ -98,8 +99,8 @@ static bool wait_for_disk(const struct rq_request *request, const struct rq_stor
     }
     waiting->answer.recall_handle = rq_slice(handle, answer->recall_handle.n);
     waiting->answer.msg_id = rq_slice(waiting->text, answer->msg_id.n);
-    waiting->answer.unique_key =
-        rq_slice(answer->unique_key.p ? waiting->text + answer->msg_id.n : NULL, answer->unique_key.n);
+    waiting->answer.unique_key = rq_slice(
+        answer->unique_key.p ? waiting->text + answer->msg_id.n : NULL, answer->unique_key.n);
     if (!rq_store_park(broker->store, put->next_commit_log_offset, &waiting->waiter)) {
         flushed(&waiting->waiter, RQ_PUT_OK);
     }
@@ -112,7 +113,8 @@ static void finish(const struct rq_request *request, const struct rq_store_put *
     const char *remark;
     int32_t code = rq_put_response_code(put, &remark);
     if (code != RQ_RESP_SUCCESS) {
-        rq_answer_text(request->conn, &request->to, code, "%s%s", remark ? remark : "", put->reason);
+        rq_answer_text(request->conn, &request->to, code, "%s%s", remark ? remark : "",
+                       put->reason);
         return;
     }
     if (request->to.oneway) {
@@ -133,9 +135,10 @@ void rq_send_answer_one(const struct rq_request *request, const struct rq_store_
     size_t n = put->status == RQ_PUT_OK
                    ? rq_msgid_of_offset(&request->broker->store_host, put->commit_log_offset, id)
                    : 0;
-    struct answer answer = {
-        .msg_id = rq_slice(id, n), .unique_key = unique_key, .recall_handle = recall_handle,
-        .queue_id = queue_id};
+    struct answer answer = {.msg_id = rq_slice(id, n),
+                            .unique_key = unique_key,
+                            .recall_handle = recall_handle,
+                            .queue_id = queue_id};
     finish(request, put, &answer);
 }
 

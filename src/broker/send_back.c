@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* "Consume later" (36): a copy of the message goes to the group's retry topic with a delay, or to its dead letters. Loop thread. Counterpart:
- * AbstractSendMessageProcessor.consumerSendMsgBack. */
+/* "Consume later" (36): a copy of the message goes to the group's retry topic with a delay, or to
+ * its dead letters. Loop thread. Counterpart: AbstractSendMessageProcessor.consumerSendMsgBack. */
 #include "broker/auto_topic.h"
 #include "broker/broker.h"
 #include "broker/put.h"
@@ -33,8 +33,9 @@ static bool check(struct back *back)
 {
     struct rmq_broker *broker = back->request->broker;
     if (!rq_groups_get(&broker->groups, back->header.group, &back->group)) {
-        rq_answer_text(back->request->conn, &back->request->to, RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST,
-                       "subscription group not exist, %.*s", RQ_TEXT(back->header.group));
+        rq_answer_text(back->request->conn, &back->request->to,
+                       RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group not exist, %.*s",
+                       RQ_TEXT(back->header.group));
         return false;
     }
     if (!(broker->settings.broker.broker_permission & RQ_PERM_WRITE)) {
@@ -115,10 +116,13 @@ static rmq_status make_properties(struct back *back, struct rq_slice old, struct
     return rq_buf_status(&back->props);
 }
 
-/* A message that came back before counts for the topic that it had at first. The put may have diverted the message; its own properties are in props. */
-static void count(const struct back *back, struct rq_slice old_topic, const struct rq_store_put *put)
+/* A message that came back before counts for the topic that it had at first. The put may have
+ * diverted the message; its own properties are in props. */
+static void count(const struct back *back, struct rq_slice old_topic,
+                  const struct rq_store_put *put)
 {
-    struct rq_slice first = rq_props_get(rq_slice(back->props.data, back->props.len), RQ_PROP_RETRY_TOPIC);
+    struct rq_slice first =
+        rq_props_get(rq_slice(back->props.data, back->props.len), RQ_PROP_RETRY_TOPIC);
     rq_broker_count_put(back->request, back->msg.topic, back->msg.queue_id, put, 1);
     rq_stats_add_group(&back->request->broker->stats, RQ_STATS_SNDBCK_PUT_NUMS,
                        first.n ? first : old_topic, back->header.group, 1);

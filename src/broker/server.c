@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Connections of a broker: sessions, the one dispatch of a loop's turn, timers of the background loop. Counterpart: BrokerController. */
+/* Connections of a broker: sessions, the one dispatch of a loop's turn, timers of the background
+ * loop. Counterpart: BrokerController. */
 #include "broker/server.h"
 
 #include "base/log.h"
@@ -28,8 +29,9 @@ static struct rq_broker_loop *loop_of(struct rmq_broker *broker, const struct rq
 static void on_open(void *user, struct rq_conn *conn)
 {
     struct rmq_broker *broker = user;
-    struct rq_session *session =
-        rq_fault_refuses(&broker->fault, RQ_REFUSE_CONNECTIONS) ? NULL : rq_calloc(1, sizeof *session);
+    struct rq_session *session = rq_fault_refuses(&broker->fault, RQ_REFUSE_CONNECTIONS)
+                                     ? NULL
+                                     : rq_calloc(1, sizeof *session);
     if (!session) {
         rq_conn_close(conn, RMQ_ERR_NOMEM);
         return;
@@ -103,8 +105,9 @@ static struct rq_slice cluster_of(const struct rmq_broker *broker)
 void rq_broker_count_put(const struct rq_request *request, struct rq_slice topic, int32_t queue_id,
                          const struct rq_store_put *put, uint64_t nums)
 {
-    rq_stats_put(&request->broker->stats, &request->session->loop->gathered, cluster_of(request->broker),
-                 topic, queue_id, nums, (uint64_t)(put->next_commit_log_offset - put->commit_log_offset));
+    rq_stats_put(&request->broker->stats, &request->session->loop->gathered,
+                 cluster_of(request->broker), topic, queue_id, nums,
+                 (uint64_t)(put->next_commit_log_offset - put->commit_log_offset));
 }
 
 void rq_broker_count_own_put(struct rmq_broker *broker, struct rq_slice topic, int32_t queue_id,

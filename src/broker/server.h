@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Parts of a broker's life, in the order in which start.c uses them. Called by the thread that starts or stops the broker. */
+/* Parts of a broker's life, in the order in which start.c uses them. Called by the thread that
+ * starts or stops the broker. */
 #ifndef RQ_BROKER_SERVER_H
 #define RQ_BROKER_SERVER_H
 

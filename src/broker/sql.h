@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * SQL92 filters: an expression over a message's properties, compiled once and evaluated for each message, with the grammar, the conversions
- * and the three-valued logic of the Java broker, its oddities included (what follows a complete expression is ignored; "a" alone is false).
- * A compiled one is immutable, so any thread may evaluate it. Counterparts: SqlFilter, SelectorParser, the expression classes.
+ * SQL92 filters: an expression over a message's properties, compiled once and evaluated for each
+ * message, with the grammar, the conversions and the three-valued logic of the Java broker, its
+ * oddities included (what follows a complete expression is ignored; "a" alone is false). A compiled
+ * one is immutable, so any thread may evaluate it. Counterparts: SqlFilter, SelectorParser, the
+ * expression classes.
  */
 #ifndef RQ_BROKER_SQL_H
 #define RQ_BROKER_SQL_H
@@ -14,7 +16,8 @@
 
 #include "base/slice.h"
 
-/* Parentheses, signs and NOTs inside each other, and comparisons of comparisons. Chains of AND and OR have no limit. */
+/* Parentheses, signs and NOTs inside each other, and comparisons of comparisons. Chains of AND and
+ * OR have no limit. */
 #define RQ_SQL_MAX_DEPTH 256
 
 struct rq_sql;

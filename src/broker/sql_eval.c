@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Evaluation of SQL92 filters: down the nodes, no deeper than the parser allows, without allocation but for very long numbers. What is evaluated, and in
- * which order, is what Java evaluates, because a value that cannot be compared ends it all. Pure. Counterpart: the expression classes.
+ * Evaluation of SQL92 filters: down the nodes, no deeper than the parser allows, without allocation
+ * but for very long numbers. What is evaluated, and in which order, is what Java evaluates, because
+ * a value that cannot be compared ends it all. Pure. Counterpart: the expression classes.
  */
 #include "broker/sql_priv.h"
 #include "wire/properties.h"
@@ -113,9 +114,10 @@ static bool holds(enum rq_sql_op op, int order)
     }
 }
 
-/* left is known, right is evaluated only when left is not null. Two texts are compared as numbers. */
-static struct rq_sql_value compare(struct evaluation *ev, struct rq_sql_value left, enum rq_sql_op op,
-                                   int32_t right_index)
+/* left is known, right is evaluated only when left is not null. Two texts are compared as
+ * numbers. */
+static struct rq_sql_value compare(struct evaluation *ev, struct rq_sql_value left,
+                                   enum rq_sql_op op, int32_t right_index)
 {
     int order = 0;
     if (is_null(left)) {

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Tokens of SQL92 filters: the longest match wins, keywords in any case. Pure functions. Counterpart: SelectorParserTokenManager. */
+/* Tokens of SQL92 filters: the longest match wins, keywords in any case. Pure functions.
+ * Counterpart: SelectorParserTokenManager. */
 #include "broker/sql_priv.h"
 
 static const struct keyword {
     const char *name;
     enum rq_sql_token_type type;
 } keywords[] = {
-    {"NOT", RQ_SQL_K_NOT},           {"AND", RQ_SQL_K_AND},
-    {"OR", RQ_SQL_K_OR},             {"BETWEEN", RQ_SQL_K_BETWEEN},
-    {"IN", RQ_SQL_K_IN},             {"TRUE", RQ_SQL_K_TRUE},
-    {"FALSE", RQ_SQL_K_FALSE},       {"NULL", RQ_SQL_K_NULL},
-    {"IS", RQ_SQL_K_IS},             {"CONTAINS", RQ_SQL_K_CONTAINS},
-    {"STARTSWITH", RQ_SQL_K_STARTSWITH}, {"ENDSWITH", RQ_SQL_K_ENDSWITH},
+    {"NOT", RQ_SQL_K_NOT},
+    {"AND", RQ_SQL_K_AND},
+    {"OR", RQ_SQL_K_OR},
+    {"BETWEEN", RQ_SQL_K_BETWEEN},
+    {"IN", RQ_SQL_K_IN},
+    {"TRUE", RQ_SQL_K_TRUE},
+    {"FALSE", RQ_SQL_K_FALSE},
+    {"NULL", RQ_SQL_K_NULL},
+    {"IS", RQ_SQL_K_IS},
+    {"CONTAINS", RQ_SQL_K_CONTAINS},
+    {"STARTSWITH", RQ_SQL_K_STARTSWITH},
+    {"ENDSWITH", RQ_SQL_K_ENDSWITH},
 };
 
 static const struct symbol {
@@ -52,7 +59,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
 }
 
-/* Each of the following returns the place behind what it is named for, or where it began when there is none. */
+/* Each of the following returns the place behind what it is named for, or where it began when there
+ * is none. */
 
 /* A line comment needs the end of its line. */
 static size_t line_comment(struct rq_slice text, size_t i)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The parser of SQL92 filters: recursive descent of bounded depth, one function per rule of the Java grammar, which looks one token ahead and, behind a
- * comparison, two. Pure but for memory. Counterpart: SelectorParser.
+ * The parser of SQL92 filters: recursive descent of bounded depth, one function per rule of the
+ * Java grammar, which looks one token ahead and, behind a comparison, two. Pure but for memory.
+ * Counterpart: SelectorParser.
  */
 #include <float.h>
 #include <math.h>
@@ -382,7 +383,8 @@ static int32_t equality(struct rq_sql_parser *parser)
     }
 }
 
-/* A chain of AND or OR becomes one node with a list of children: the result and what is evaluated are the same as from left to right. */
+/* A chain of AND or OR becomes one node with a list of children: the result and what is evaluated
+ * are the same as from left to right. */
 static int32_t chain(struct rq_sql_parser *parser, enum rq_sql_op op, enum rq_sql_token_type word,
                      int32_t (*part)(struct rq_sql_parser *))
 {

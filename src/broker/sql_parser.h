@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The parser of SQL92 filters at work, for its rules (sql_parse.c) and what they build (sql_tree.c). Pure but for memory. */
+/* The parser of SQL92 filters at work, for its rules (sql_parse.c) and what they build
+ * (sql_tree.c). Pure but for memory. */
 #ifndef RQ_BROKER_SQL_PARSER_H
 #define RQ_BROKER_SQL_PARSER_H
 

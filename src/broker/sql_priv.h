@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Parts of the SQL92 filter: values and nodes, for the parser that makes them and the evaluator; tokens, for lexer and parser. */
+/* Parts of the SQL92 filter: values and nodes, for the parser that makes them and the evaluator;
+ * tokens, for lexer and parser. */
 #ifndef RQ_BROKER_SQL_PRIV_H
 #define RQ_BROKER_SQL_PRIV_H
 
@@ -10,7 +11,14 @@
 #include "broker/sql.h"
 
 /* Integer and Long are told apart because text is converted to the type of the other side. */
-enum rq_sql_type { RQ_SQL_T_NULL, RQ_SQL_T_BOOL, RQ_SQL_T_INT, RQ_SQL_T_LONG, RQ_SQL_T_DOUBLE, RQ_SQL_T_STRING };
+enum rq_sql_type {
+    RQ_SQL_T_NULL,
+    RQ_SQL_T_BOOL,
+    RQ_SQL_T_INT,
+    RQ_SQL_T_LONG,
+    RQ_SQL_T_DOUBLE,
+    RQ_SQL_T_STRING
+};
 
 struct rq_sql_value {
     enum rq_sql_type type;
@@ -24,22 +32,22 @@ struct rq_sql_value {
 
 enum rq_sql_op {
     RQ_SQL_CONST,
-    RQ_SQL_PROPERTY,   /* value.u.s is the name */
+    RQ_SQL_PROPERTY, /* value.u.s is the name */
     RQ_SQL_NEGATE,
     RQ_SQL_NOT,
-    RQ_SQL_CAST,       /* a property where a boolean must be */
-    RQ_SQL_AND,        /* children: a list from left on */
+    RQ_SQL_CAST, /* a property where a boolean must be */
+    RQ_SQL_AND,  /* children: a list from left on */
     RQ_SQL_OR,
     RQ_SQL_EQUAL,
     RQ_SQL_GREATER,
     RQ_SQL_GREATER_EQUAL,
     RQ_SQL_LESS,
     RQ_SQL_LESS_EQUAL,
-    RQ_SQL_BETWEEN,    /* left, right = low, high */
-    RQ_SQL_CONTAINS,   /* value.u.s is what is looked for */
+    RQ_SQL_BETWEEN,  /* left, right = low, high */
+    RQ_SQL_CONTAINS, /* value.u.s is what is looked for */
     RQ_SQL_STARTS_WITH,
     RQ_SQL_ENDS_WITH,
-    RQ_SQL_IN          /* left; right: a list of constants */
+    RQ_SQL_IN /* left; right: a list of constants */
 };
 
 #define RQ_SQL_NONE (-1)
@@ -112,8 +120,8 @@ struct rq_sql_token rq_sql_next_token(struct rq_slice text, size_t at);
 bool rq_sql_to_integer(struct rq_slice text, enum rq_sql_type type, struct rq_sql_value *out);
 bool rq_sql_to_double(struct rq_slice text, struct rq_sql_value *out);
 
-/* Order of two values, neither null, the left one as in Java converted to the right one's type or the other way round; -1 also for types that
- * cannot be compared. False where Java throws. */
+/* Order of two values, neither null, the left one as in Java converted to the right one's type or
+ * the other way round; -1 also for types that cannot be compared. False where Java throws. */
 bool rq_sql_compare(struct rq_sql_value left, struct rq_sql_value right, int *out);
 
 #endif

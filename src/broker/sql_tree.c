@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What the parser of SQL92 filters builds: nodes, each one deeper than its parts, and what may stand where. */
+/* What the parser of SQL92 filters builds: nodes, each one deeper than its parts, and what may
+ * stand where. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "broker/sql_parser.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Values of SQL92 filters: text into numbers as Java reads it, and the order of two values. Pure functions. Counterpart: ComparisonExpression. */
+/* Values of SQL92 filters: text into numbers as Java reads it, and the order of two values. Pure
+ * functions. Counterpart: ComparisonExpression. */
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -60,7 +61,8 @@ static bool take_exponent(struct rq_slice text, size_t *i)
     return run(text, i, is_digit) > 0;
 }
 
-/* The form of a number without its sign: [digits][.digits][e digits][f|d], or hexadecimal with an exponent that must be there. */
+/* The form of a number without its sign: [digits][.digits][e digits][f|d], or hexadecimal with an
+ * exponent that must be there. */
 static bool is_java_double(struct rq_slice text, size_t *significant)
 {
     size_t i = 0;
@@ -166,7 +168,8 @@ static int order_of_numbers(struct rq_sql_value a, struct rq_sql_value b)
 
 static bool as_type(struct rq_slice text, enum rq_sql_type type, struct rq_sql_value *out)
 {
-    return type == RQ_SQL_T_DOUBLE ? rq_sql_to_double(text, out) : rq_sql_to_integer(text, type, out);
+    return type == RQ_SQL_T_DOUBLE ? rq_sql_to_double(text, out)
+                                   : rq_sql_to_integer(text, type, out);
 }
 
 static bool is_true(struct rq_slice text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Start and stop of a broker, and the rest of its public half. Counterparts: BrokerStartup, BrokerController. */
+/* Start and stop of a broker, and the rest of its public half. Counterparts: BrokerStartup,
+ * BrokerController. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,8 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-#define REGISTER_WAIT_MS 6000
-#define PATH_ROOM        4096
+#define REGISTER_WAIT_MS  6000
+#define PATH_ROOM         4096
 #define TEMPORARY_SLOTS   "65536"
 #define TEMPORARY_ENTRIES "262144"
 
@@ -41,8 +42,8 @@ static rmq_status strip_brackets(struct rq_broker_options *options, const char *
         return RMQ_OK;
     }
     char *bare = rq_strndup(value + 1, n - 2);
-    rmq_status st = bare ? rq_table_set(&rq_broker_options_table, options, name, bare, err)
-                         : no_memory(err);
+    rmq_status st =
+        bare ? rq_table_set(&rq_broker_options_table, options, name, bare, err) : no_memory(err);
     rq_free(bare);
     return st;
 }
@@ -54,13 +55,13 @@ static rmq_status check_settings(struct rmq_broker *broker, rmq_error **err)
         return rq_error_set(err, RMQ_ERR_UNSUPPORTED, "brokerRole SLAVE is not implemented");
     }
     if (options->broker_role == RQ_ROLE_SYNC_MASTER) {
-        RQ_LOG(WARN, "brokerRole SYNC_MASTER acts as ASYNC_MASTER: there are no slaves", "broker=%s",
-               options->broker_name);
+        RQ_LOG(WARN, "brokerRole SYNC_MASTER acts as ASYNC_MASTER: there are no slaves",
+               "broker=%s", options->broker_name);
     }
-    rmq_status st =
-        rq_server_name_check("brokerName", rq_slice_str(options->broker_name), err);
-    st = st ? st : rq_server_name_check("brokerClusterName",
-                                        rq_slice_str(options->broker_cluster_name), err);
+    rmq_status st = rq_server_name_check("brokerName", rq_slice_str(options->broker_name), err);
+    st = st ? st
+            : rq_server_name_check("brokerClusterName", rq_slice_str(options->broker_cluster_name),
+                                   err);
     if (!st && options->trace_topic_enable) {
         st = rq_topic_check(rq_slice_str(options->msg_trace_topic_name), err);
     }
@@ -87,7 +88,8 @@ static rmq_status make_more_properties(struct rmq_broker *broker, rmq_error **er
     struct rq_buf text;
     rq_buf_init(&text, 0);
     rq_props_add_str(&text, 0, RQ_PROP_MSG_REGION, rq_slice_str(options->region_id));
-    rq_props_add_str(&text, 0, RQ_PROP_TRACE_ON, rq_slice_str(options->trace_on ? "true" : "false"));
+    rq_props_add_str(&text, 0, RQ_PROP_TRACE_ON,
+                     rq_slice_str(options->trace_on ? "true" : "false"));
     rq_props_add_str(&text, 0, RQ_PROP_CLUSTER, rq_slice_str(options->broker_cluster_name));
     size_t n = text.len;
     broker->more_properties = rq_buf_detach(&text);
@@ -95,8 +97,8 @@ static rmq_status make_more_properties(struct rmq_broker *broker, rmq_error **er
     return broker->more_properties ? RMQ_OK : no_memory(err);
 }
 
-/* Nobody else will read a temporary store, so its index need not have the size that the Java broker expects (420 MB, which is slow to make and
- * to remove). Sizes that somebody chose stay. */
+/* Nobody else will read a temporary store, so its index need not have the size that the Java broker
+ * expects (420 MB, which is slow to make and to remove). Sizes that somebody chose stay. */
 static rmq_status shrink_index(struct rmq_broker *broker, rmq_error **err)
 {
     struct rq_store_options *options = &broker->settings.store;
@@ -130,7 +132,9 @@ static rmq_status choose_store(struct rmq_broker *broker, rmq_error **err)
         return no_memory(err);
     }
     rmq_status st = shrink_index(broker, err);
-    return st ? st : rq_table_set(&rq_store_table, &broker->settings.store, "storePathRootDir", text, err);
+    return st ? st
+              : rq_table_set(&rq_store_table, &broker->settings.store, "storePathRootDir", text,
+                             err);
 }
 
 static rmq_status open_store(struct rmq_broker *broker, rmq_error **err)
@@ -145,7 +149,8 @@ static rmq_status open_store(struct rmq_broker *broker, rmq_error **err)
     return st;
 }
 
-static const char *config_file(const struct rmq_broker *broker, const char *name, char out[PATH_ROOM])
+static const char *config_file(const struct rmq_broker *broker, const char *name,
+                               char out[PATH_ROOM])
 {
     if (broker->temporary_store) {
         return NULL;
@@ -183,9 +188,10 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
     }
     st = st ? st : rq_schedule_load(&broker->schedule, err);
     char foreign[PATH_ROOM];
-    st = st ? st : rq_timers_init(&broker->timers, broker, broker->background,
-                                  config_file(broker, "timerDone", path),
-                                  config_file(broker, "timercheck", foreign), err);
+    st = st ? st
+            : rq_timers_init(&broker->timers, broker, broker->background,
+                             config_file(broker, "timerDone", path),
+                             config_file(broker, "timercheck", foreign), err);
     st = st ? st : rq_transactions_init(&broker->transactions, broker, broker->background, err);
     st = st ? st : rq_pops_init(&broker->pops, broker, broker->background, err);
     if (!st) {
@@ -211,7 +217,8 @@ static rmq_status make_addresses(struct rmq_broker *broker, rmq_error **err)
     return rq_address_store_host(options->broker_ip1, port, &broker->store_host, err);
 }
 
-/* The addresses are there before the first connection can be, but for a port that is not known before. */
+/* The addresses are there before the first connection can be, but for a port that is not known
+ * before. */
 static rmq_status listen_for_clients(struct rmq_broker *broker, rmq_error **err)
 {
     rmq_status st = make_addresses(broker, err);
@@ -246,7 +253,8 @@ static rmq_status register_first(struct rmq_broker *broker, rmq_error **err)
 {
     int accepted = rq_registration_now(&broker->registration, REGISTER_WAIT_MS);
     if (accepted == 0 && broker->own_namesrv) {
-        return rq_error_set(err, RMQ_ERR_IO, "the broker could not register at its own name server %s",
+        return rq_error_set(err, RMQ_ERR_IO,
+                            "the broker could not register at its own name server %s",
                             broker->namesrv_addr);
     }
     if (accepted < broker->registration.count) {
@@ -434,8 +442,8 @@ rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_
     const struct rq_topic_info info = {.read_queue_nums = queues,
                                        .write_queue_nums = queues,
                                        .perm = RQ_PERM_READ | RQ_PERM_WRITE};
-    rmq_status st = rq_admin_put_topic(broker, rq_slice_str(topic), &info, rq_slice(NULL, 0),
-                                       &changed, err);
+    rmq_status st =
+        rq_admin_put_topic(broker, rq_slice_str(topic), &info, rq_slice(NULL, 0), &changed, err);
     if (st || !changed) {
         return st;
     }

@@ -20,18 +20,24 @@
 #define KEY_ROOM       640
 
 static const char *const names[RQ_STATS_NAMES] = {
-    [RQ_STATS_TOPIC_PUT_NUMS] = "TOPIC_PUT_NUMS",   [RQ_STATS_TOPIC_PUT_SIZE] = "TOPIC_PUT_SIZE",
-    [RQ_STATS_QUEUE_PUT_NUMS] = "QUEUE_PUT_NUMS",   [RQ_STATS_QUEUE_PUT_SIZE] = "QUEUE_PUT_SIZE",
-    [RQ_STATS_GROUP_GET_NUMS] = "GROUP_GET_NUMS",   [RQ_STATS_GROUP_GET_SIZE] = "GROUP_GET_SIZE",
-    [RQ_STATS_SNDBCK_PUT_NUMS] = "SNDBCK_PUT_NUMS", [RQ_STATS_GROUP_ACK_NUMS] = "GROUP_ACK_NUMS",
-    [RQ_STATS_GROUP_CK_NUMS] = "GROUP_CK_NUMS",     [RQ_STATS_BROKER_PUT_NUMS] = "BROKER_PUT_NUMS",
-    [RQ_STATS_BROKER_GET_NUMS] = "BROKER_GET_NUMS", [RQ_STATS_BROKER_ACK_NUMS] = "BROKER_ACK_NUMS",
+    [RQ_STATS_TOPIC_PUT_NUMS] = "TOPIC_PUT_NUMS",
+    [RQ_STATS_TOPIC_PUT_SIZE] = "TOPIC_PUT_SIZE",
+    [RQ_STATS_QUEUE_PUT_NUMS] = "QUEUE_PUT_NUMS",
+    [RQ_STATS_QUEUE_PUT_SIZE] = "QUEUE_PUT_SIZE",
+    [RQ_STATS_GROUP_GET_NUMS] = "GROUP_GET_NUMS",
+    [RQ_STATS_GROUP_GET_SIZE] = "GROUP_GET_SIZE",
+    [RQ_STATS_SNDBCK_PUT_NUMS] = "SNDBCK_PUT_NUMS",
+    [RQ_STATS_GROUP_ACK_NUMS] = "GROUP_ACK_NUMS",
+    [RQ_STATS_GROUP_CK_NUMS] = "GROUP_CK_NUMS",
+    [RQ_STATS_BROKER_PUT_NUMS] = "BROKER_PUT_NUMS",
+    [RQ_STATS_BROKER_GET_NUMS] = "BROKER_GET_NUMS",
+    [RQ_STATS_BROKER_ACK_NUMS] = "BROKER_ACK_NUMS",
     [RQ_STATS_BROKER_CK_NUMS] = "BROKER_CK_NUMS",
     [RQ_STATS_TIMER_DEQUEUE_NUMS] = "TIMER_DEQUEUE_NUMS",
 };
 
-const int64_t rq_put_bucket_us[RQ_PUT_BUCKETS - 1] = {10,    50,     100,     500,     1000,    10000,  50000,
-                                                      100000, 200000, 500000, 1000000, 3000000, 10000000};
+const int64_t rq_put_bucket_us[RQ_PUT_BUCKETS - 1] = {
+    10, 50, 100, 500, 1000, 10000, 50000, 100000, 200000, 500000, 1000000, 3000000, 10000000};
 
 struct sample {
     int64_t at_ms;
@@ -104,8 +110,8 @@ static void add_locked(struct rq_stats *stats, enum rq_stats_name name, struct r
     item->times += times;
 }
 
-void rq_stats_add(struct rq_stats *stats, enum rq_stats_name name, struct rq_slice key, uint64_t value,
-                  uint64_t times)
+void rq_stats_add(struct rq_stats *stats, enum rq_stats_name name, struct rq_slice key,
+                  uint64_t value, uint64_t times)
 {
     rq_mutex_lock(&stats->lock);
     add_locked(stats, name, key, value, times);
@@ -125,7 +131,8 @@ void rq_stats_add_group(struct rq_stats *stats, enum rq_stats_name name, struct 
     rq_stats_add(stats, name, group_key(text, topic, group), value, 1);
 }
 
-void rq_stats_flush(struct rq_stats *stats, struct rq_stats_gathered *gathered, struct rq_slice cluster)
+void rq_stats_flush(struct rq_stats *stats, struct rq_stats_gathered *gathered,
+                    struct rq_slice cluster)
 {
     char text[KEY_ROOM];
     if (gathered->nums == 0) {
@@ -153,8 +160,9 @@ void rq_stats_flush(struct rq_stats *stats, struct rq_stats_gathered *gathered, 
     gathered->bytes = 0;
 }
 
-void rq_stats_put(struct rq_stats *stats, struct rq_stats_gathered *gathered, struct rq_slice cluster,
-                  struct rq_slice topic, int32_t queue_id, uint64_t nums, uint64_t bytes)
+void rq_stats_put(struct rq_stats *stats, struct rq_stats_gathered *gathered,
+                  struct rq_slice cluster, struct rq_slice topic, int32_t queue_id, uint64_t nums,
+                  uint64_t bytes)
 {
     if (gathered->nums && (gathered->queue_id != queue_id ||
                            !rq_slice_eq(topic, rq_slice(gathered->topic, gathered->topic_n)))) {
@@ -172,8 +180,8 @@ void rq_stats_put(struct rq_stats *stats, struct rq_stats_gathered *gathered, st
 static void raise_to(_Atomic uint64_t *most, uint64_t value)
 {
     uint64_t now = atomic_load_explicit(most, memory_order_relaxed);
-    while (value > now && !atomic_compare_exchange_weak_explicit(most, &now, value, memory_order_relaxed,
-                                                                 memory_order_relaxed)) {
+    while (value > now && !atomic_compare_exchange_weak_explicit(
+                              most, &now, value, memory_order_relaxed, memory_order_relaxed)) {
     }
 }
 
@@ -209,8 +217,8 @@ void rq_stats_got(struct rq_stats *stats, struct rq_slice cluster, struct rq_sli
 
 /* ---- samples ---- */
 
-static void take(struct samples *samples, struct sample *room, uint32_t most, const struct item *item,
-                 int64_t now_ms, int64_t period_ms)
+static void take(struct samples *samples, struct sample *room, uint32_t most,
+                 const struct item *item, int64_t now_ms, int64_t period_ms)
 {
     if (samples->count == 0) { /* it began with nothing */
         room[samples->count++ % most] = (struct sample){.at_ms = now_ms - period_ms};

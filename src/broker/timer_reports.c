@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What waits for its time, told by topic (61), as a whole, and as the place where the work has come to (60). Loop thread but for what the header says.
- * Counterparts: TimerMetrics, TimerCheckpoint.
+ * What waits for its time, told by topic (61), as a whole, and as the place where the work has come
+ * to (60). Loop thread but for what the header says. Counterparts: TimerMetrics, TimerCheckpoint.
  */
 #include "base/bytes.h"
 #include "base/json.h"
@@ -64,8 +64,8 @@ static bool is_off(const struct rq_request *request, const char *remark)
     return true;
 }
 
-/* Seven numbers of 8 bytes: time up to which all is delivered, place in the wheel's own log (there is none here), place in the timer topic, that of the
- * master, version. */
+/* Seven numbers of 8 bytes: time up to which all is delivered, place in the wheel's own log (there
+ * is none here), place in the timer topic, that of the master, version. */
 void rq_process_timer_checkpoint(const struct rq_request *request)
 {
     struct rq_timers *timers = &request->broker->timers;
@@ -76,10 +76,13 @@ void rq_process_timer_checkpoint(const struct rq_request *request)
     }
     rq_timers_state(timers, &state);
     rq_mutex_lock(&timers->lock);
-    const int64_t fields[CHECKPOINT_FIELDS] = {
-        rq_wall_ms() - state.behind_ms, 0, timers->next, timers->next,
-        timers->waiting_version.state_version, timers->waiting_version.timestamp_ms,
-        timers->waiting_version.counter};
+    const int64_t fields[CHECKPOINT_FIELDS] = {rq_wall_ms() - state.behind_ms,
+                                               0,
+                                               timers->next,
+                                               timers->next,
+                                               timers->waiting_version.state_version,
+                                               timers->waiting_version.timestamp_ms,
+                                               timers->waiting_version.counter};
     rq_mutex_unlock(&timers->lock);
     rq_buf_init(&body, 0);
     for (size_t i = 0; i < CHECKPOINT_FIELDS; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Delivery of messages for any time (see the header), on the background loop. Counterparts: TimerMessageStore, HookUtils.transformTimerMessage. */
+/* Delivery of messages for any time (see the header), on the background loop. Counterparts:
+ * TimerMessageStore, HookUtils.transformTimerMessage. */
 #include "broker/timers.h"
 
 #include <errno.h>
@@ -20,14 +21,15 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-#define BATCH            256 /* messages of one turn, so that the loop does other work, too */
-#define RETRY_MS         100
-#define LONGEST_WAIT_MS  60000 /* the wall clock may be set: look at least so often */
-#define JOURNAL_MAGIC    "rqtimer1"
-#define JOURNAL_HEAD     16 /* magic, first message of the window (big endian); then 8 bytes for each done one */
-#define JOURNAL_REWRITE  ((size_t)1 << 20)
-#define JOURNAL_MAX      ((size_t)1 << 30)
-#define HOUR_MS          INT64_C(3600000)
+#define BATCH           256 /* messages of one turn, so that the loop does other work, too */
+#define RETRY_MS        100
+#define LONGEST_WAIT_MS 60000 /* the wall clock may be set: look at least so often */
+#define JOURNAL_MAGIC   "rqtimer1"
+/* magic, first message of the window (big endian); then 8 bytes for each done one */
+#define JOURNAL_HEAD    16
+#define JOURNAL_REWRITE ((size_t)1 << 20)
+#define JOURNAL_MAX     ((size_t)1 << 30)
+#define HOUR_MS         INT64_C(3600000)
 
 static const struct rq_slice timer_topic = {RQ_TOPIC_TIMER, sizeof RQ_TOPIC_TIMER - 1};
 
@@ -67,8 +69,9 @@ static rmq_status rewrite_journal_locked(struct rq_timers *timers, rmq_error **e
         close_journal(timers);
         timers->fd = rq_sys_open(timers->path, O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
         timers->journal_bytes = text.len;
-        st = timers->fd >= 0 ? RMQ_OK
-                             : rq_error_set(err, RMQ_ERR_IO, "%s: %s", timers->path, strerror(errno));
+        st = timers->fd >= 0
+                 ? RMQ_OK
+                 : rq_error_set(err, RMQ_ERR_IO, "%s: %s", timers->path, strerror(errno));
     }
     rq_buf_free(&text);
     return st;
@@ -79,7 +82,8 @@ static void note_done_locked(struct rq_timers *timers, int64_t offset)
     char bytes[8];
     rq_store_be64(bytes, (uint64_t)offset);
     if (!rq_window_mark(&timers->window, offset) ||
-        (timers->fd >= 0 && rq_sys_write(timers->fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes)) {
+        (timers->fd >= 0 &&
+         rq_sys_write(timers->fd, bytes, sizeof bytes) != (ssize_t)sizeof bytes)) {
         RQ_LOG(ERROR, "a delivered message may be delivered again after a restart", "offset=%lld",
                (long long)offset);
     }
@@ -91,8 +95,8 @@ static rmq_status read_journal(struct rq_timers *timers, int64_t max, bool *foun
 {
     struct rq_buf text;
     rq_buf_init(&text, JOURNAL_MAX);
-    rmq_status st = timers->path ? rq_sys_read_file(timers->path, JOURNAL_MAX, &text, err)
-                                 : RMQ_ERR_NOT_FOUND;
+    rmq_status st =
+        timers->path ? rq_sys_read_file(timers->path, JOURNAL_MAX, &text, err) : RMQ_ERR_NOT_FOUND;
     *found = st == RMQ_OK && text.len >= JOURNAL_HEAD && memcmp(text.data, JOURNAL_MAGIC, 8) == 0;
     if (*found) {
         int64_t base = (int64_t)rq_load_be64(text.data + 8);
@@ -117,8 +121,8 @@ static void read_foreign(struct rq_timers *timers)
 {
     struct rq_buf text;
     rq_buf_init(&text, 0);
-    if (timers->foreign_path && rq_sys_read_file(timers->foreign_path, 65536, &text, NULL) == RMQ_OK &&
-        text.len >= 8) {
+    if (timers->foreign_path &&
+        rq_sys_read_file(timers->foreign_path, 65536, &text, NULL) == RMQ_OK && text.len >= 8) {
         timers->foreign_ms = (int64_t)rq_load_be64(text.data);
     }
     rq_buf_free(&text);
@@ -126,8 +130,9 @@ static void read_foreign(struct rq_timers *timers)
 
 /* ---- life ---- */
 
-rmq_status rq_timers_init(struct rq_timers *timers, struct rmq_broker *broker, struct rq_loop *background,
-                          const char *path, const char *foreign_path, rmq_error **err)
+rmq_status rq_timers_init(struct rq_timers *timers, struct rmq_broker *broker,
+                          struct rq_loop *background, const char *path, const char *foreign_path,
+                          rmq_error **err)
 {
     bool found = false;
     memset(timers, 0, sizeof *timers);
@@ -231,7 +236,8 @@ static void pop_locked(struct rq_timers *timers)
     struct rq_timed last = timers->heap[--timers->count];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < timers->count; at = child) {
-        if (child + 1 < timers->count && timers->heap[child + 1].due_ms < timers->heap[child].due_ms) {
+        if (child + 1 < timers->count &&
+            timers->heap[child + 1].due_ms < timers->heap[child].due_ms) {
             child++;
         }
         if (timers->heap[child].due_ms >= last.due_ms) {
@@ -344,13 +350,15 @@ static bool deliver_locked(struct rq_timers *timers, int64_t offset, int64_t now
         (void)rq_store_append(broker->store, &msg, &put);
     }
     rq_buf_free(&more);
-    bool hopeless = put.status == RQ_PUT_MESSAGE_ILLEGAL || put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED;
+    bool hopeless =
+        put.status == RQ_PUT_MESSAGE_ILLEGAL || put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED;
     if (put.status == RQ_PUT_OK) {
         rq_broker_count_own_put(broker, msg.topic, msg.queue_id, &put);
         rq_stats_add(&broker->stats, RQ_STATS_TIMER_DEQUEUE_NUMS, timer_topic, 1, 1);
     } else {
-        RQ_LOG(WARN, hopeless ? "a message for a later time cannot be delivered and is dropped"
-                              : "a message for a later time cannot be delivered yet",
+        RQ_LOG(WARN,
+               hopeless ? "a message for a later time cannot be delivered and is dropped"
+                        : "a message for a later time cannot be delivered yet",
                "offset=%lld status=%s reason=%s", (long long)offset, rq_put_status_name(put.status),
                put.reason);
     }
@@ -435,7 +443,8 @@ static void look(struct rq_task *task)
 
 /* ---- recall ---- */
 
-static bool is_it(struct rq_timers *timers, int64_t offset, struct rq_slice topic, struct rq_slice key)
+static bool is_it(struct rq_timers *timers, int64_t offset, struct rq_slice topic,
+                  struct rq_slice key)
 {
     struct rq_store_ref ref;
     struct rq_msg msg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Messages on their way to the timer topic, and back by their handles (370). Loop thread. Counterparts: HookUtils.transformTimerMessage,
- * RecallMessageProcessor, RecallMessageHandle. */
+/* Messages on their way to the timer topic, and back by their handles (370). Loop thread.
+ * Counterparts: HookUtils.transformTimerMessage, RecallMessageProcessor, RecallMessageHandle. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,7 +11,8 @@
 #include "wire/properties.h"
 #include "wire/recall.h"
 
-/* When the properties ask the message to be delivered; false when they do not. *bad: with something that is no time. */
+/* When the properties ask the message to be delivered; false when they do not. *bad: with something
+ * that is no time. */
 static bool asked_time(struct rq_slice properties, int64_t now_ms, int64_t *at_ms, bool *bad)
 {
     static const struct {
@@ -27,14 +28,16 @@ static bool asked_time(struct rq_slice properties, int64_t now_ms, int64_t *at_m
         if (!text.p) {
             continue;
         }
-        *bad = !rq_slice_to_i64(text, &number) || number > INT64_MAX / 2000 || number < INT64_MIN / 2000;
+        *bad = !rq_slice_to_i64(text, &number) || number > INT64_MAX / 2000 ||
+               number < INT64_MIN / 2000;
         *at_ms = *bad ? 0 : number * ways[i].unit_ms + (ways[i].relative ? now_ms : 0);
         return true;
     }
     return false;
 }
 
-enum rq_timers_kind rq_timers_divert(struct rmq_broker *broker, struct rq_msg *msg, struct rq_buf *props)
+enum rq_timers_kind rq_timers_divert(struct rmq_broker *broker, struct rq_msg *msg,
+                                     struct rq_buf *props)
 {
     static const char *const replaced[] = {RQ_PROP_REAL_TOPIC, RQ_PROP_REAL_QID};
     const struct rq_broker_options *options = &broker->settings.broker;
@@ -66,7 +69,8 @@ enum rq_timers_kind rq_timers_divert(struct rmq_broker *broker, struct rq_msg *m
     return RQ_TIMED_YES;
 }
 
-void rq_timers_write_handle(const struct rmq_broker *broker, const struct rq_msg *msg, struct rq_buf *out)
+void rq_timers_write_handle(const struct rmq_broker *broker, const struct rq_msg *msg,
+                            struct rq_buf *out)
 {
     struct rq_recall_handle handle = {
         .topic = rq_props_get(msg->properties, RQ_PROP_REAL_TOPIC),
@@ -114,7 +118,8 @@ static bool check_handle(const struct rq_request *request, const struct rq_hdr_r
         return refuse(request, RQ_RESP_ILLEGAL_OPERATION, "recall failed, topic not match");
     }
     if (!rq_slice_eq_str(handle->broker_name, options->broker_name)) {
-        return refuse(request, RQ_RESP_ILLEGAL_OPERATION, "recall failed, broker service not available");
+        return refuse(request, RQ_RESP_ILLEGAL_OPERATION,
+                      "recall failed, broker service not available");
     }
     if (left_ms <= 0 || left_ms >= (int64_t)options->timer_max_delay_sec * 1000) {
         return refuse(request, RQ_RESP_ILLEGAL_OPERATION, "recall failed, timestamp invalid");
@@ -138,7 +143,8 @@ void rq_process_recall(const struct rq_request *request)
             struct rq_hdr_msg_id fields = {.msg_id = handle.message_id};
             rq_answer_fields(request->conn, &request->to, &rq_tab_msg_id, &fields);
         } else {
-            refuse(request, RQ_RESP_ILLEGAL_OPERATION, "recall failed, the message does not wait any more");
+            refuse(request, RQ_RESP_ILLEGAL_OPERATION,
+                   "recall failed, the message does not wait any more");
         }
     }
     rq_buf_free(&text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Topic table with its file topics.json. Any thread, one lock. Counterparts: TopicConfigManager, TopicConfig. */
+/* Topic table with its file topics.json. Any thread, one lock. Counterparts: TopicConfigManager,
+ * TopicConfig. */
 #include "broker/topics.h"
 
 #include <string.h>
@@ -63,12 +64,14 @@ static rmq_status put_locked(struct rq_topics *topics, struct rq_slice name,
                              bool *changed)
 {
     struct topic *topic = rq_map_get(&topics->table, name);
-    bool same_attributes = topic && (!attributes.p || rq_slice_eq_str(attributes, topic->attributes));
+    bool same_attributes =
+        topic && (!attributes.p || rq_slice_eq_str(attributes, topic->attributes));
     *changed = !topic || !same_info(&topic->info, info) || !same_attributes;
     if (!*changed) {
         return RMQ_OK;
     }
-    char *copy = same_attributes ? NULL : rq_slice_dup(attributes.p ? attributes : rq_slice("{}", 2));
+    char *copy =
+        same_attributes ? NULL : rq_slice_dup(attributes.p ? attributes : rq_slice("{}", 2));
     if (!copy && !same_attributes) {
         return RMQ_ERR_NOMEM;
     }
@@ -174,8 +177,8 @@ static void write_topic(const struct rq_map_entry *entry, struct rq_buf *out, in
 {
     const struct topic *topic = entry->value;
     rq_buf_addf(out, "{\"attributes\":%s,\"order\":%s,\"perm\":%d,\"readQueueNums\":%d,",
-                topic->attributes, topic->info.order ? "true" : "false", topic->info.perm & perm_mask,
-                topic->info.read_queue_nums);
+                topic->attributes, topic->info.order ? "true" : "false",
+                topic->info.perm & perm_mask, topic->info.read_queue_nums);
     rq_buf_addf(out, "\"topicFilterType\":\"%s\",\"topicName\":",
                 topic->info.multi_tag ? "MULTI_TAG" : "SINGLE_TAG");
     rq_json_add_string(out, rq_slice(entry->key, entry->key_len));

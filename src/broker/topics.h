@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The topics of a broker: topics.json in memory. Any thread. A change is written to disk by whoever calls rq_topics_persist
- * and announced to the name servers by the registration. Counterpart: TopicConfigManager.
+ * The topics of a broker: topics.json in memory. Any thread. A change is written to disk by whoever
+ * calls rq_topics_persist and announced to the name servers by the registration. Counterpart:
+ * TopicConfigManager.
  */
 #ifndef RQ_BROKER_TOPICS_H
 #define RQ_BROKER_TOPICS_H
@@ -42,7 +43,8 @@ struct rq_topics {
 };
 
 void rq_topics_init(struct rq_topics *topics);
-rmq_status rq_topics_set_path(struct rq_topics *topics, const char *path); /* at start; NULL: nothing is written */
+/* at start; NULL: nothing is written */
+rmq_status rq_topics_set_path(struct rq_topics *topics, const char *path);
 void rq_topics_free(struct rq_topics *topics);
 
 /* Reads the file, or its .bak when it is missing or broken. No file is no error. */
@@ -52,7 +54,8 @@ rmq_status rq_topics_persist(struct rq_topics *topics, rmq_error **err); /* only
 bool rq_topics_get(struct rq_topics *topics, struct rq_slice name, struct rq_topic_info *out);
 size_t rq_topics_count(struct rq_topics *topics);
 
-/* Creates or replaces. attributes is JSON text of an object; p NULL leaves them as they are. *changed may be NULL. */
+/* Creates or replaces. attributes is JSON text of an object; p NULL leaves them as they are.
+ * *changed may be NULL. */
 rmq_status rq_topics_put(struct rq_topics *topics, struct rq_slice name,
                          const struct rq_topic_info *info, struct rq_slice attributes,
                          bool *changed);
@@ -62,7 +65,8 @@ rmq_status rq_topics_add(struct rq_topics *topics, struct rq_slice name,
                          const struct rq_topic_info *info, bool *created);
 bool rq_topics_remove(struct rq_topics *topics, struct rq_slice name);
 
-/* {"dataVersion":…,"topicConfigTable":{…}} without the braces around; perm is masked with perm_mask. only.p NULL = all topics. */
+/* {"dataVersion":…,"topicConfigTable":{…}} without the braces around; perm is masked with
+ * perm_mask. only.p NULL = all topics. */
 void rq_topics_write(struct rq_topics *topics, struct rq_buf *out, struct rq_slice only,
                      int32_t perm_mask);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * State of transactional messages: the window of half messages that have not all ended, claims on them, and the op topic. Ended is what is
- * committed, rolled back, given up, or written anew by a check; each of them gets its op record, so that neither this broker after a crash nor a
- * Java broker on the same store asks twice. Counterparts: TransactionalMessageBridge, TransactionalOpBatchService.
+ * State of transactional messages: the window of half messages that have not all ended, claims on
+ * them, and the op topic. Ended is what is committed, rolled back, given up, or written anew by a
+ * check; each of them gets its op record, so that neither this broker after a crash nor a Java
+ * broker on the same store asks twice. Counterparts: TransactionalMessageBridge,
+ * TransactionalOpBatchService.
  */
 #include "broker/transaction.h"
 
@@ -19,7 +21,7 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-#define OP_TAG           "d"
+#define OP_TAG "d"
 
 struct moved {
     int64_t offset;
@@ -110,9 +112,10 @@ void rq_transactions_free(struct rq_transactions *transactions)
 void rq_transaction_prepare(struct rq_msg *msg, struct rq_slice unique_key, struct rq_buf *props)
 {
     /* The delay is left out as clients do: it would take the half message itself away. */
-    static const char *const dropped[] = {
-        RQ_PROP_DELAY,      RQ_PROP_TIMER_DELAY_SEC, RQ_PROP_TIMER_DELAY_MS, RQ_PROP_TIMER_DELIVER_MS,
-        RQ_PROP_REAL_TOPIC, RQ_PROP_REAL_QID,        RQ_PROP_TRANSACTION_ID};
+    static const char *const dropped[] = {RQ_PROP_DELAY,          RQ_PROP_TIMER_DELAY_SEC,
+                                          RQ_PROP_TIMER_DELAY_MS, RQ_PROP_TIMER_DELIVER_MS,
+                                          RQ_PROP_REAL_TOPIC,     RQ_PROP_REAL_QID,
+                                          RQ_PROP_TRANSACTION_ID};
     size_t count = sizeof dropped / sizeof dropped[0];
     rq_props_copy_without(props, 0, msg->properties, dropped, count);
     rq_buf_add_slice(props, msg->more_properties);
@@ -149,8 +152,9 @@ bool rq_transaction_record(struct rmq_broker *broker, const char *topic, int64_t
 static void mark_locked(struct rq_transactions *transactions, int64_t offset)
 {
     if (!rq_window_mark(&transactions->window, offset)) {
-        RQ_LOG(ERROR, "an ended transaction will be asked about again", "half_offset=%lld base=%lld",
-               (long long)offset, (long long)transactions->window.base);
+        RQ_LOG(ERROR, "an ended transaction will be asked about again",
+               "half_offset=%lld base=%lld", (long long)offset,
+               (long long)transactions->window.base);
     }
 }
 
@@ -169,8 +173,7 @@ int64_t rq_transaction_claim(struct rq_transactions *transactions, int64_t half_
 {
     int64_t offset = half_offset;
     rq_mutex_lock(&transactions->lock);
-    const struct moved *moved =
-        unique_key.n ? rq_map_get(&transactions->moved, unique_key) : NULL;
+    const struct moved *moved = unique_key.n ? rq_map_get(&transactions->moved, unique_key) : NULL;
     if (moved) {
         offset = moved->offset;
     }
@@ -215,7 +218,8 @@ void rq_transaction_settle(struct rq_transactions *transactions, int64_t claimed
     rq_mutex_unlock(&transactions->lock);
 }
 
-void rq_transaction_moved(struct rq_transactions *transactions, struct rq_slice unique_key, int64_t offset)
+void rq_transaction_moved(struct rq_transactions *transactions, struct rq_slice unique_key,
+                          int64_t offset)
 {
     if (unique_key.n == 0) {
         return;
@@ -280,8 +284,8 @@ static enum rq_put_status append_op(struct rmq_broker *broker, struct rq_slice t
                          .born_timestamp_ms = rq_wall_ms(),
                          .born_host = broker->store_host,
                          .store_host = broker->store_host};
-    enum rq_put_status st = rq_buf_status(&props) ? RQ_PUT_UNKNOWN_ERROR
-                                                  : rq_store_append(broker->store, &msg, &put);
+    enum rq_put_status st =
+        rq_buf_status(&props) ? RQ_PUT_UNKNOWN_ERROR : rq_store_append(broker->store, &msg, &put);
     rq_buf_free(&props);
     return st;
 }
@@ -319,7 +323,8 @@ void rq_transaction_write_ops(struct rq_transactions *transactions)
     take_text(transactions, &text);
     while (!rq_buf_status(&text) && done < text.len) {
         struct rq_slice rest = rq_slice(text.data + done, text.len - done);
-        size_t n = cut(rest, (size_t)transactions->broker->settings.broker.transaction_op_msg_max_size);
+        size_t n =
+            cut(rest, (size_t)transactions->broker->settings.broker.transaction_op_msg_max_size);
         if (append_op(transactions->broker, rq_slice(rest.p, n)) != RQ_PUT_OK) {
             RQ_LOG(WARN, "ended transactions cannot be noted yet", "bytes=%zu", rest.n);
             put_back(transactions, rest);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The rounds of questions about half messages, on the background loop: read what the op topic says, look at each message of the window that has not
- * ended, write those that are due anew (with one question more) and ask a producer of their group, give up those asked too often.
- * A round goes on over several turns of the loop. Counterparts: TransactionalMessageServiceImpl.check, AbstractTransactionalMessageCheckListener.
+ * The rounds of questions about half messages, on the background loop: read what the op topic says,
+ * look at each message of the window that has not ended, write those that are due anew (with one
+ * question more) and ask a producer of their group, give up those asked too often. A round goes on
+ * over several turns of the loop. Counterparts: TransactionalMessageServiceImpl.check,
+ * AbstractTransactionalMessageCheckListener.
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +50,8 @@ static bool push_op(struct rq_transactions *transactions, struct rq_op_mark mark
 }
 
 /* "12,13," of 5.x and "12" of 4.9. */
-static void take_op(struct rq_transactions *transactions, struct rq_slice text, struct rq_op_mark *mark)
+static void take_op(struct rq_transactions *transactions, struct rq_slice text,
+                    struct rq_op_mark *mark)
 {
     int64_t half_max =
         rq_store_max_offset(transactions->broker->store, rq_slice_str(RQ_TOPIC_HALF), 0);
@@ -158,15 +161,17 @@ static struct rq_out *make_question(struct rmq_broker *broker, const struct rq_m
         .commit_log_offset = put->commit_log_offset,
         .msg_id = unique_key,
         .transaction_id = unique_key,
-        .offset_msg_id = rq_slice(id, rq_msgid_of_offset(&msg.store_host, put->commit_log_offset, id)),
+        .offset_msg_id =
+            rq_slice(id, rq_msgid_of_offset(&msg.store_host, put->commit_log_offset, id)),
         .topic = rq_slice_str(RQ_TOPIC_HALF),
         .bname = rq_slice_str(broker->settings.broker.broker_name)};
-    struct rq_frame_spec spec = rq_frame_request(
-        RQ_SERIALIZE_JSON, RQ_REQ_CHECK_TRANSACTION_STATE, &rq_tab_check_transaction, &fields);
+    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_CHECK_TRANSACTION_STATE,
+                                                 &rq_tab_check_transaction, &fields);
     spec.flag = RQ_FLAG_ONEWAY;
     size_t size = rq_msg_encoded_size(&msg);
     struct rq_out *out = size ? rq_out_create(size + 1024) : NULL;
-    if (!out || rq_frame_encode(&out->head, &spec, size, NULL) || !rq_buf_reserve(&out->head, size)) {
+    if (!out || rq_frame_encode(&out->head, &spec, size, NULL) ||
+        !rq_buf_reserve(&out->head, size)) {
         rq_out_destroy(out);
         return NULL;
     }
@@ -194,7 +199,8 @@ static void ask_producer(struct rq_transactions *transactions, const struct rq_m
 }
 
 /* One question more: a new copy with its number, which is what the question is about. */
-static bool ask_again(struct rq_transactions *transactions, const struct rq_msg *half, int64_t times)
+static bool ask_again(struct rq_transactions *transactions, const struct rq_msg *half,
+                      int64_t times)
 {
     static const char *const replaced[] = {RQ_PROP_TRANSACTION_CHECK_TIMES};
     struct rq_store_put put;
@@ -214,8 +220,10 @@ static bool ask_again(struct rq_transactions *transactions, const struct rq_msg 
     return stored;
 }
 
-/* Time before which nothing is asked; a negative age is one of a clock that was set back, and is asked about at once. */
-static bool is_immune(const struct rq_transactions *transactions, const struct rq_msg *half, int64_t age_ms)
+/* Time before which nothing is asked; a negative age is one of a clock that was set back, and is
+ * asked about at once. */
+static bool is_immune(const struct rq_transactions *transactions, const struct rq_msg *half,
+                      int64_t age_ms)
 {
     int64_t immune_ms = transactions->broker->settings.broker.transaction_time_out;
     int64_t seconds = rq_props_get_i64(half->properties, RQ_PROP_CHECK_IMMUNITY_TIME, -1);
@@ -228,9 +236,9 @@ static bool is_immune(const struct rq_transactions *transactions, const struct r
 /* A copy that a Java broker made of a message in its time of immunity ends with the original. */
 static bool original_has_ended(struct rq_transactions *transactions, const struct rq_msg *half)
 {
-    int64_t original =
-        rq_props_get_i64(half->properties, RQ_PROP_TRAN_PREPARED_QUEUE_OFFSET, -1);
-    return original >= transactions->window.base && rq_transaction_has_ended(transactions, original);
+    int64_t original = rq_props_get_i64(half->properties, RQ_PROP_TRAN_PREPARED_QUEUE_OFFSET, -1);
+    return original >= transactions->window.base &&
+           rq_transaction_has_ended(transactions, original);
 }
 
 /* true: this copy has ended. */
@@ -297,7 +305,8 @@ static void end_round(struct rq_transactions *transactions)
     int64_t op_old = rq_offsets_query(offsets, group, op, 0);
     int64_t base = rq_transaction_advance(transactions, 0, transactions->scan_end);
     int64_t op_base = op_progress(transactions, base);
-    if (base != old || op_base != op_old) { /* this order: never ops gone whose half messages are not */
+    /* this order: never ops gone whose half messages are not */
+    if (base != old || op_base != op_old) {
         (void)rq_offsets_commit(offsets, group, half, 0, base, NULL);
         (void)rq_offsets_commit(offsets, group, op, 0, op_base, NULL);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Unique ids made of the broker's address, process and a counter. Counterpart: MessageClientIDSetter. */
+/* Unique ids made of the broker's address, process and a counter. Counterpart:
+ * MessageClientIDSetter. */
 #include "broker/unique_id.h"
 
 #include <string.h>
@@ -18,7 +19,8 @@ static uint32_t month_ms(int64_t now_ms)
     if (!localtime_r(&now, &tm)) {
         return 0;
     }
-    int64_t seconds = (((int64_t)tm.tm_mday - 1) * 24 + tm.tm_hour) * 3600 + tm.tm_min * 60 + tm.tm_sec;
+    int64_t seconds =
+        (((int64_t)tm.tm_mday - 1) * 24 + tm.tm_hour) * 3600 + tm.tm_min * 60 + tm.tm_sec;
     return (uint32_t)(seconds * 1000 + now_ms % 1000);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Unique ids for messages whose producer gave none. Any thread. Counterpart: MessageClientIDSetter. */
+/* Unique ids for messages whose producer gave none. Any thread. Counterpart:
+ * MessageClientIDSetter. */
 #ifndef RQ_BROKER_UNIQUE_ID_H
 #define RQ_BROKER_UNIQUE_ID_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Windows of done messages (see the header): a bitmap that grows at its end and is shifted at its beginning. */
+/* Windows of done messages (see the header): a bitmap that grows at its end and is shifted at its
+ * beginning. */
 #include "broker/window.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Automatic batches (see the header). An open batch is encoded as it grows; the operations in it are its passengers, and one more carries them. */
+/* Automatic batches (see the header). An open batch is encoded as it grows; the operations in it
+ * are its passengers, and one more carries them. */
 #include "client/accumulate.h"
 
 #include <string.h>

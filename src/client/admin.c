@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * rmq_admin: life, and what all its questions are made of. Blocking; over a client instance of its own. Any thread but the I/O thread. The questions
- * are in admin_topic.c, admin_offset.c and admin_message.c. Counterparts: MQAdminImpl, DefaultMQAdminExtImpl.
+ * rmq_admin: life, and what all its questions are made of. Blocking; over a client instance of its
+ * own. Any thread but the I/O thread. The questions are in admin_topic.c, admin_offset.c and
+ * admin_message.c. Counterparts: MQAdminImpl, DefaultMQAdminExtImpl.
  */
 #include "client/admin_priv.h"
 
@@ -66,8 +67,8 @@ rmq_status rq_admin_ask(rmq_admin *admin, const char *addr, const struct rq_admi
 {
     struct rq_frame_spec spec =
         rq_instance_frame(admin->instance, ask->code, ask->table, ask->fields);
-    return addr ? rq_ask_broker(admin->instance, addr, &spec, ask->body, ask->what,
-                                ask->not_found, deadline_ms, reply, err)
+    return addr ? rq_ask_broker(admin->instance, addr, &spec, ask->body, ask->what, ask->not_found,
+                                deadline_ms, reply, err)
                 : rq_ask_namesrv(admin->instance, &spec, ask->what, deadline_ms, reply, err);
 }
 

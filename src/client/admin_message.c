@@ -152,7 +152,8 @@ static rmq_status search_broker(rmq_admin *admin, const char *broker_name, const
     return st;
 }
 
-/* All brokers of the topic in turn. What one of them could not tell counts only when nobody found anything. */
+/* All brokers of the topic in turn. What one of them could not tell counts only when nobody found
+ * anything. */
 static rmq_status search_all(rmq_admin *admin, const struct rq_route_data *route,
                              struct search *search, int64_t deadline_ms, rmq_error **err)
 {

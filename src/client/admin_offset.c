@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Questions of rmq_admin about offsets and groups. Counterparts: MQAdminImpl, DefaultMQAdminExtImpl.
+ * Questions of rmq_admin about offsets and groups. Counterparts: MQAdminImpl,
+ * DefaultMQAdminExtImpl.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,8 +168,8 @@ struct place {
 /* One question about a queue to its broker; answer is decoded by its table. */
 static rmq_status ask_queue(rmq_admin *admin, const struct place *place,
                             const struct rq_admin_question *about,
-                            const struct rq_fields *answer_table,
-                            void *answer, int64_t timeout_ms, rmq_error **err)
+                            const struct rq_fields *answer_table, void *answer, int64_t timeout_ms,
+                            rmq_error **err)
 {
     int64_t deadline;
     bool complete = place->topic && place->broker_name && answer;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What the questions of rmq_admin share (admin.c). Any thread but the I/O thread; all calls block up to their deadline.
+ * What the questions of rmq_admin share (admin.c). Any thread but the I/O thread; all calls block
+ * up to their deadline.
  */
 #ifndef RQ_CLIENT_ADMIN_PRIV_H
 #define RQ_CLIENT_ADMIN_PRIV_H
@@ -24,8 +25,8 @@ struct rmq_admin {
     struct rq_instance *instance;
 };
 
-/* The beginning of every call: checks the handle and that the arguments are complete (needs names them), and gives the deadline;
- * timeout_ms 0 = 6 s. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED. */
+/* The beginning of every call: checks the handle and that the arguments are complete (needs names
+ * them), and gives the deadline; timeout_ms 0 = 6 s. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED. */
 rmq_status rq_admin_begin_complete(const rmq_admin *admin, int64_t timeout_ms, int64_t *deadline_ms,
                                    rmq_error **err);
 static inline rmq_status rq_admin_begin(const rmq_admin *admin, bool complete, const char *needs,
@@ -41,11 +42,12 @@ struct rq_admin_question {
     const struct rq_fields *table;
     const void *fields;
     struct rq_slice body; /* to a broker only */
-    const char *what;  /* "offset of group g", for messages */
-    int32_t not_found; /* a broker's code that means RMQ_ERR_NOT_FOUND, 0 = none */
+    const char *what;     /* "offset of group g", for messages */
+    int32_t not_found;    /* a broker's code that means RMQ_ERR_NOT_FOUND, 0 = none */
 };
 
-/* Asks a broker, or with addr NULL the name servers. On RMQ_OK the answer is SUCCESS and the caller's to free with rq_reply_free. */
+/* Asks a broker, or with addr NULL the name servers. On RMQ_OK the answer is SUCCESS and the
+ * caller's to free with rq_reply_free. */
 rmq_status rq_admin_ask(rmq_admin *admin, const char *addr, const struct rq_admin_question *ask,
                         int64_t deadline_ms, struct rq_reply *reply, rmq_error **err);
 
@@ -56,21 +58,24 @@ rmq_status rq_admin_hand_out(struct rq_buf *buf, char **out, const char *what, r
 rmq_status rq_admin_hand_out_names(struct rq_slice json, const char *list, char **out,
                                    const char *what, rmq_error **err);
 
-/* RMQ_ERR_NO_ROUTE for a topic that the name servers do not know. Freed with rq_route_data_clear. */
+/* RMQ_ERR_NO_ROUTE for a topic that the name servers do not know. Freed with
+ * rq_route_data_clear. */
 rmq_status rq_admin_route(rmq_admin *admin, const char *topic, int64_t deadline_ms,
                           struct rq_route_data *route, rmq_error **err);
 
 /* Borrowed; NULL when it has none. */
 const char *rq_admin_master_of(const struct rq_route_broker_data *broker);
 
-/* Asks every master of a cluster (NULL = of all), which all must answer SUCCESS. RMQ_ERR_NO_BROKER: there is none. */
+/* Asks every master of a cluster (NULL = of all), which all must answer SUCCESS. RMQ_ERR_NO_BROKER:
+ * there is none. */
 rmq_status rq_admin_ask_masters(rmq_admin *admin, const struct rq_cluster_info *info,
                                 const char *cluster, const struct rq_admin_question *ask,
                                 int64_t deadline_ms, rmq_error **err);
 rmq_status rq_admin_cluster_info(rmq_admin *admin, int64_t deadline_ms,
                                  struct rq_cluster_info *info, rmq_error **err);
 
-/* Address of a broker in the topic's route: its master, else any; broker_name NULL: the first broker. A copy, freed with rq_free. */
+/* Address of a broker in the topic's route: its master, else any; broker_name NULL: the first
+ * broker. A copy, freed with rq_free. */
 rmq_status rq_admin_broker_addr(rmq_admin *admin, const char *topic, const char *broker_name,
                                 int64_t deadline_ms, char **out, rmq_error **err);
 

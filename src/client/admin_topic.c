@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Questions of rmq_admin about topics and clusters, the creation of topics, and how groups get them. Counterparts: MQAdminImpl.createTopic,
- * DefaultMQAdminExt.setMessageRequestMode.
+ * Questions of rmq_admin about topics and clusters, the creation of topics, and how groups get
+ * them. Counterparts: MQAdminImpl.createTopic, DefaultMQAdminExt.setMessageRequestMode.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Shares that the broker makes (clientRebalance=false): for each topic it tells our queues, and whether they are pulled or popped. A group may be switched at
- * any time; what was popped and not acknowledged before comes by the topic's pop retry topic, which is subscribed as long as the topic is pulled. On the I/O
- * thread. Counterparts: RebalanceImpl.getRebalanceResultFromBroker, updateMessageQueueAssignment.
+ * Shares that the broker makes (clientRebalance=false): for each topic it tells our queues, and
+ * whether they are pulled or popped. A group may be switched at any time; what was popped and not
+ * acknowledged before comes by the topic's pop retry topic, which is subscribed as long as the
+ * topic is pulled. On the I/O thread. Counterparts: RebalanceImpl.getRebalanceResultFromBroker,
+ * updateMessageQueueAssignment.
  */
 #include <string.h>
 

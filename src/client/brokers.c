@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Brokers of an instance: names and addresses as the routes tell them, heartbeats to them, and probes of those that failed. I/O thread only.
- * Counterparts: MQClientInstance.brokerAddrTable and sendHeartbeatToAllBroker, LatencyFaultToleranceImpl's detector.
+ * Brokers of an instance: names and addresses as the routes tell them, heartbeats to them, and
+ * probes of those that failed. I/O thread only. Counterparts: MQClientInstance.brokerAddrTable and
+ * sendHeartbeatToAllBroker, LatencyFaultToleranceImpl's detector.
  */
 #include <string.h>
 

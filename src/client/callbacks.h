@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The asynchronous calls of one handle: counted from their beginning until their callback has returned, so that closing can wait for them. The callback thread
- * is got when the first one needs it. Any thread.
+ * The asynchronous calls of one handle: counted from their beginning until their callback has
+ * returned, so that closing can wait for them. The callback thread is got when the first one needs
+ * it. Any thread.
  */
 #ifndef RQ_CLIENT_CALLBACKS_H
 #define RQ_CLIENT_CALLBACKS_H
@@ -25,7 +26,8 @@ struct rq_callbacks {
 void rq_callbacks_init(struct rq_callbacks *callbacks);
 void rq_callbacks_destroy(struct rq_callbacks *callbacks); /* after close; not on the I/O thread */
 
-/* Counts a call; posts: it will end by a post. Errors: RMQ_ERR_CLOSED, and those of rq_executor_get. */
+/* Counts a call; posts: it will end by a post. Errors: RMQ_ERR_CLOSED, and those of
+ * rq_executor_get. */
 rmq_status rq_callbacks_enter(struct rq_callbacks *callbacks, bool posts, rmq_error **err);
 void rq_callbacks_post(struct rq_callbacks *callbacks, struct rq_work *work);
 void rq_callbacks_leave(struct rq_callbacks *callbacks);

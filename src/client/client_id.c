@@ -11,7 +11,8 @@
 
 #include "client/local_addr.h"
 
-/* The part after '@': what was given, or for DEFAULT pid and a number that no other handle of the process has. */
+/* The part after '@': what was given, or for DEFAULT pid and a number that no other handle of the
+ * process has. */
 static void write_instance_name(const struct rq_instance_options *options, struct rq_buf *out)
 {
     static atomic_uint_fast32_t serial;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The life of a push consumer: create, start, its timers and its pool, destroy. Public functions run
- * on the program's threads and hand what they want to the I/O thread.
- * Counterparts: DefaultMQPushConsumer, DefaultMQPushConsumerImpl.
+ * The life of a push consumer: create, start, its timers and its pool, destroy. Public functions
+ * run on the program's threads and hand what they want to the I/O thread. Counterparts:
+ * DefaultMQPushConsumer, DefaultMQPushConsumerImpl.
  */
 #include <stdio.h>
 #include <string.h>
@@ -92,12 +92,11 @@ static const struct rq_pool_ops pool_ops = {.done = pool_done,
                                             .turn_result = rq_order_result,
                                             .turn_left = rq_order_left};
 
-static const struct rq_consumer_kind push_kind = {
-    .type = RQ_CONSUME_PASSIVELY,
-    .pool_ops = &pool_ops,
-    .has_retry_topic = true,
-    .pulls = true,
-    .may_pop = true};
+static const struct rq_consumer_kind push_kind = {.type = RQ_CONSUME_PASSIVELY,
+                                                  .pool_ops = &pool_ops,
+                                                  .has_retry_topic = true,
+                                                  .pulls = true,
+                                                  .may_pop = true};
 
 /* ---- timers and tasks: loop ---- */
 

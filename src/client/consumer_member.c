@@ -34,7 +34,8 @@ static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
     rq_free(subs);
 }
 
-/* Queues may be about to move: who gets them reads the offsets while we still ask for the members. */
+/* Queues may be about to move: who gets them reads the offsets while we still ask for the
+ * members. */
 static void members_changed(struct rq_member *member)
 {
     struct rmq_consumer *consumer = RQ_CONTAINER_OF(member, struct rmq_consumer, member);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a consumer, shared by the files named below. Routes, shares, pulls, offsets and send-backs are state machines
- * of the I/O thread ("loop" below); listeners run on the pool's workers. Counterparts:
- * DefaultMQPushConsumerImpl, RebalancePushImpl, PullRequest, PopRequest.
+ * The inside of a consumer, shared by the files named below. Routes, shares, pulls, offsets and
+ * send-backs are state machines of the I/O thread ("loop" below); listeners run on the pool's
+ * workers. Counterparts: DefaultMQPushConsumerImpl, RebalancePushImpl, PullRequest, PopRequest.
  */
 #ifndef RQ_CLIENT_CONSUMER_PRIV_H
 #define RQ_CLIENT_CONSUMER_PRIV_H
@@ -55,7 +55,8 @@ struct rq_consumer_kind {
     bool carries_subscription; /* each pull says what it wants; brokers need not know it */
     /* Loop; may be NULL. The share of a topic has changed. */
     void (*changed)(struct rmq_consumer *consumer, struct rq_subscribed *topic);
-    /* Loop; may be NULL. A commit of the queue has ended; the next one may be under way already. answer is NULL unless status is RMQ_OK. */
+    /* Loop; may be NULL. A commit of the queue has ended; the next one may be under way already.
+     * answer is NULL unless status is RMQ_OK. */
     void (*committed)(struct rq_owned *owned, rmq_status status, struct rq_in *answer);
 };
 
@@ -125,7 +126,8 @@ struct rq_subscribed {
 /* A queue of our share, with its pull. */
 struct rq_owned {
     struct rq_process_queue process;
-    /* atomic: relaxed up, acq_rel down: of the share, each pull's messages, requests, posted tasks */
+    /* atomic: relaxed up, acq_rel down: of the share, each pull's messages, requests, posted
+     * tasks */
     atomic_int refs;
     struct rmq_consumer *consumer;
     struct rq_mq name;         /* immutable; texts behind the struct */
@@ -222,7 +224,8 @@ struct rmq_consumer {
     char *client_id;
     struct rq_local_offsets *local; /* broadcasting, from the start on; else NULL */
 
-    /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the first time. */
+    /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the
+     * first time. */
     _Atomic(struct rq_trace *) trace;
 
     struct rq_pool pool;
@@ -232,7 +235,7 @@ struct rmq_consumer {
     atomic_bool feed_posted; /* atomic: acq_rel: who sets it posts feed */
     _Atomic int64_t given_up_quiet_ms; /* atomic: seq_cst: not logged before this */
     struct rq_task feed;
-    struct rq_task wake; /* workers, at the end of the loop's turn */
+    struct rq_task wake;  /* workers, at the end of the loop's turn */
     struct rq_task quiet; /* posted once, by the pool after a stop */
 
     struct rq_mutex lock; /* rank 10 */
@@ -253,8 +256,9 @@ struct rmq_consumer {
     struct rq_member member;
     struct rq_list topics;
     struct rq_list asks;
-    struct rq_list backs;   /* struct rq_back.node: send-backs under way or waiting */
-    struct rq_list firsts;  /* commits of queues that have none yet: those under way, and those that wait for them */
+    struct rq_list backs; /* struct rq_back.node: send-backs under way or waiting */
+    /* commits of queues that have none yet: those under way, and those that wait for them */
+    struct rq_list firsts;
     bool acks_alone;        /* a broker does not know acknowledgements of several messages */
     int64_t last_version;   /* subVersion only grows */
     int64_t quiet_until_ms; /* refused offsets are not logged before this */
@@ -371,7 +375,8 @@ void rq_rebalance_all(struct rmq_consumer *consumer);
 /* Whether the broker is asked for the share of a topic, 400, and not for the members, 38. */
 bool rq_assignment_is_the_brokers(const struct rq_subscribed *topic);
 void rq_assignment_ask(struct rq_subscribed *topic); /* topic->members, whose done is set */
-/* Its answer. Subscribes the retry topic of popped messages while nothing is popped, so that a group that popped before loses none. */
+/* Its answer. Subscribes the retry topic of popped messages while nothing is popped, so that a
+ * group that popped before loses none. */
 rmq_status rq_assignment_take(struct rq_subscribed *topic, struct rq_in *answer);
 void rq_assignment_forget(struct rq_subscribed *topic); /* unsubscribed: so is its retry topic */
 
@@ -416,8 +421,9 @@ void rq_pop(struct rq_owned *owned);                               /* of rq_pull
 
 /* ---- pop_end.c: any thread ---- */
 
-/* The end of popped messages: acknowledged, or to be seen again after a while that grows with their reconsume times (delay_level > 0 chooses it, < 0: to
- * the dead letters, as is one that came too often). */
+/* The end of popped messages: acknowledged, or to be seen again after a while that grows with their
+ * reconsume times (delay_level > 0 chooses it, < 0: to the dead letters, as is one that came too
+ * often). */
 void rq_pop_ack(struct rq_pulled *pulled, uint32_t from, uint32_t to);
 void rq_pop_later(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level);
 /* Loop. The same for views that are in no process queue: those that were not wanted. */
@@ -431,13 +437,15 @@ rmq_status rq_receive_decode(struct rq_owned *owned, struct rq_in *answer, struc
                              rmq_error **err);
 /* By its tag; user: struct rq_subscription. */
 bool rq_receive_wants(const struct rmq_message_view *view, void *user);
-/* Messages came: into the process queue, whose next offset is next (-1 = it has none), and to the pool. Takes over the reference. */
+/* Messages came: into the process queue, whose next offset is next (-1 = it has none), and to the
+ * pool. Takes over the reference. */
 void rq_receive_hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next);
 /* Nothing came: asks again at once, if the broker did park the request. */
 void rq_receive_nothing(struct rq_owned *owned);
 /* An answer that is none of a pull or pop: asks again later. */
 void rq_receive_refusal(struct rq_owned *owned, rmq_status status, const struct rq_in *answer);
-/* A pull or pop has ended: take reads its answer, and the next one is asked for. Nothing of it for a queue that was given up meanwhile. */
+/* A pull or pop has ended: take reads its answer, and the next one is asked for. Nothing of it for
+ * a queue that was given up meanwhile. */
 typedef void rq_receive_take(struct rq_owned *owned, struct rq_in *answer);
 void rq_receive_ended(struct rq_owned *owned, rmq_status status, struct rq_in *answer,
                       rq_receive_take *take);
@@ -461,7 +469,8 @@ void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t tim
 
 bool rq_consumer_sends_back(const struct rmq_consumer *consumer); /* any thread */
 
-/* Any thread: sends messages back to the broker (broadcasting: gives them up); their offsets are held until it has confirmed. */
+/* Any thread: sends messages back to the broker (broadcasting: gives them up); their offsets are
+ * held until it has confirmed. */
 void rq_send_back(struct rq_pulled *pulled, uint32_t from, uint32_t to, int delay_level);
 /* The request for it: 36. */
 void rq_send_back_ask(struct rmq_consumer *consumer, struct rq_ask *ask,

@@ -2,8 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * What brokers ask a consumer for, most of it on behalf of an administrator: running info (307),
- * consume this message now (309), go on from these offsets (220), how far are you (221). I/O thread.
- * Counterpart: ClientRemotingProcessor.
+ * consume this message now (309), go on from these offsets (220), how far are you (221). I/O
+ * thread. Counterpart: ClientRemotingProcessor.
  */
 #include <stdio.h>
 #include <string.h>

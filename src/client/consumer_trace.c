@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Trace records of a consumer's listener calls, and the switch of its trace. Counterpart: ConsumeMessageTraceHookImpl.
+ * Trace records of a consumer's listener calls, and the switch of its trace. Counterpart:
+ * ConsumeMessageTraceHookImpl.
  */
 #include "base/err.h"
 #include "base/time.h"
@@ -38,10 +39,11 @@ static struct rq_trace *trace_of(const struct rmq_consumer *consumer)
 
 static rmq_status make_trace(struct rmq_consumer *consumer, rmq_error **err)
 {
-    const struct rq_trace_options options = {.group = rq_consumer_plain(consumer, consumer->options.consumer_group),
-                                             .topic = consumer->options.customized_trace_topic,
-                                             .consumer = true,
-                                             .batch_num = consumer->options.trace_msg_batch_num};
+    const struct rq_trace_options options = {
+        .group = rq_consumer_plain(consumer, consumer->options.consumer_group),
+        .topic = consumer->options.customized_trace_topic,
+        .consumer = true,
+        .batch_num = consumer->options.trace_msg_batch_num};
     struct rq_trace *trace = NULL;
     rmq_status st = rq_trace_create(consumer->instance, &options, &trace, err);
     struct rq_trace *seen = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A message of an ordered consumer that was tried too often goes to the retry topic as a new message
- * that has used up its retries, which makes the broker put it into the dead letters. The body goes as
- * it was stored, compressed or not. Java gives it the delay of a retry, too, which brokers of 5.x
- * drop and those of 4.x keep: the letter would lie there for minutes. I/O thread. Counterpart:
- * ConsumeMessageOrderlyService.sendMessageBack.
+ * A message of an ordered consumer that was tried too often goes to the retry topic as a new
+ * message that has used up its retries, which makes the broker put it into the dead letters. The
+ * body goes as it was stored, compressed or not. Java gives it the delay of a retry, too, which
+ * brokers of 5.x drop and those of 4.x keep: the letter would lie there for minutes. I/O thread.
+ * Counterpart: ConsumeMessageOrderlyService.sendMessageBack.
  */
 #include <string.h>
 

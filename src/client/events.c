@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Event queue: a list under a lock, an eventfd that is readable while the list is not empty, and a condition for takers that wait. Any thread
- * posts and takes. It has no Java counterpart.
+ * Event queue: a list under a lock, an eventfd that is readable while the list is not empty, and a
+ * condition for takers that wait. Any thread posts and takes. It has no Java counterpart.
  */
 #include "client/events.h"
 
@@ -52,7 +52,8 @@ int rmq_events_fd(const rmq_events *events)
     return events ? events->fd : -1;
 }
 
-/* The counter of an eventfd is 1 exactly while the list is not empty. A write or read that fails leaves it as wished already. */
+/* The counter of an eventfd is 1 exactly while the list is not empty. A write or read that fails
+ * leaves it as wished already. */
 static void set_readable_locked(struct rmq_events *events, bool readable)
 {
     uint64_t one = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The shared callback thread (see the header). Posters wake the thread only when it sleeps; the thread takes all that is there, runs it, and sleeps
- * when there is nothing.
+ * The shared callback thread (see the header). Posters wake the thread only when it sleeps; the
+ * thread takes all that is there, runs it, and sleeps when there is nothing.
  */
 #include "client/executor.h"
 
@@ -28,7 +28,8 @@ struct rq_executor {
     bool self_destruct; /* guarded by lock: the thread frees the executor when it ends */
 };
 
-/* The home of the shared executor: one per process, so that a lock held by another thread during fork is not inherited. */
+/* The home of the shared executor: one per process, so that a lock held by another thread during
+ * fork is not inherited. */
 struct home {
     uint64_t mark;
     struct rq_mutex lock;
@@ -68,8 +69,9 @@ static void free_executor(struct rq_executor *executor)
     rq_free(executor);
 }
 
-/* Waits for work and takes all of it. NULL when the executor stops and nothing is left. Work is taken under the lock under which it is posted: a
- * poster is through with the executor before its work can run, which may give the executor up. */
+/* Waits for work and takes all of it. NULL when the executor stops and nothing is left. Work is
+ * taken under the lock under which it is posted: a poster is through with the executor before its
+ * work can run, which may give the executor up. */
 static struct rq_mpsc_node *wait_for_work(struct rq_executor *executor)
 {
     rq_mutex_lock(&executor->lock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * One page per process holds its number. After a fork the page reads as zero in the child, which then takes a number of its own: the pid. Where
- * the kernel cannot wipe, the pid is asked for each time. Used by the client's handles; any thread.
+ * One page per process holds its number. After a fork the page reads as zero in the child, which
+ * then takes a number of its own: the pid. Where the kernel cannot wipe, the pid is asked for each
+ * time. Used by the client's handles; any thread.
  */
 #include "client/fork_mark.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Tells without a system call whether this process is a forked child of the one that made a handle: a page of memory that the kernel wipes
- * on fork (MADV_WIPEONFORK). No atfork handler is installed. Any thread.
+ * Tells without a system call whether this process is a forked child of the one that made a handle:
+ * a page of memory that the kernel wipes on fork (MADV_WIPEONFORK). No atfork handler is installed.
+ * Any thread.
  */
 #ifndef RQ_CLIENT_FORK_MARK_H
 #define RQ_CLIENT_FORK_MARK_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Life of client instances (see instance.h). The registry of instances by client id is the process's; one that was inherited through fork is left
- * behind. Counterparts: MQClientManager, MQClientInstance.
+ * Life of client instances (see instance.h). The registry of instances by client id is the
+ * process's; one that was inherited through fork is left behind. Counterparts: MQClientManager,
+ * MQClientInstance.
  */
 #include "client/instance.h"
 
@@ -18,7 +19,8 @@
 #include "client/options.h"
 
 #define MAX_QUEUED_DEFAULT ((size_t)256 << 20)
-#define ADDRESS_POLLS      4 /* an address server is asked every fourth route interval: two minutes */
+/* an address server is asked every fourth route interval: two minutes */
+#define ADDRESS_POLLS 4
 
 /* ---- registry ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What a client instance sends: requests with an answer, without one, answers to brokers; and the error that an answer means (see instance.h).
- * Counterpart: MQClientAPIImpl.
+ * What a client instance sends: requests with an answer, without one, answers to brokers; and the
+ * error that an answer means (see instance.h). Counterpart: MQClientAPIImpl.
  */
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Members of a client instance: producer and consumer groups that come, are found and leave (see instance.h). Counterparts: MQClientInstance's
- * registerConsumer, registerProducer, unregisterClient.
+ * Members of a client instance: producer and consumer groups that come, are found and leave (see
+ * instance.h). Counterparts: MQClientInstance's registerConsumer, registerProducer,
+ * unregisterClient.
  */
 #include <string.h>
 
@@ -113,7 +114,8 @@ void rq_instance_remove(struct rq_instance *instance, struct rq_member *member, 
                         void (*done)(void *user), void *user)
 {
     rq_list_remove(&member->node);
-    /* A broker that is not connected knows nothing of us any more: it forgets with the connection. */
+    /* A broker that is not connected knows nothing of us any more: it forgets with the
+     * connection. */
     size_t count = count_connected(instance, NULL);
     struct leave *leave = rq_calloc(1, sizeof *leave + count * sizeof leave->calls[0]);
     struct rq_peer **peers = rq_calloc(count ? count : 1, sizeof(struct rq_peer *));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a client instance, shared by the files that make it up: instance.c (life), instance_members.c, instance_requests.c (of brokers),
- * instance_call.c (to brokers), topics.c (routes), brokers.c (addresses, heartbeats, probes). Everything but the route snapshots is owned by the I/O thread.
+ * The inside of a client instance, shared by the files that make it up: instance.c (life),
+ * instance_members.c, instance_requests.c (of brokers), instance_call.c (to brokers), topics.c
+ * (routes), brokers.c (addresses, heartbeats, probes). Everything but the route snapshots is owned
+ * by the I/O thread.
  */
 #ifndef RQ_CLIENT_INSTANCE_PRIV_H
 #define RQ_CLIENT_INSTANCE_PRIV_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Requests that brokers send to a client: each goes to the member that it is for (see instance.h). Counterpart: ClientRemotingProcessor.
+ * Requests that brokers send to a client: each goes to the member that it is for (see instance.h).
+ * Counterpart: ClientRemotingProcessor.
  */
 #include <stdio.h>
 
@@ -57,7 +58,8 @@ static void check_transaction(struct rq_instance *instance, struct rq_peer *peer
     }
 }
 
-/* A reply is for the producer that has the request; one that came too late is dropped, and still answered well, as there. */
+/* A reply is for the producer that has the request; one that came too late is dropped, and still
+ * answered well, as there. */
 static void take_reply(struct rq_instance *instance, struct rq_peer *peer, struct rq_in *in)
 {
     bool taken = false;

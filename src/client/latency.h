@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Histogram of answer times, fixed buckets: what the statistics of a client show of each broker. Written by any thread, read by any; a reader sees
- * each bucket right and all of them nearly of the same moment.
+ * Histogram of answer times, fixed buckets: what the statistics of a client show of each broker.
+ * Written by any thread, read by any; a reader sees each bucket right and all of them nearly of the
+ * same moment.
  */
 #ifndef RQ_CLIENT_LATENCY_H
 #define RQ_CLIENT_LATENCY_H
@@ -22,11 +23,13 @@ struct rq_latency {
 
 void rq_latency_add(struct rq_latency *latency, int64_t us);
 
-/* Upper bound of the bucket in which the n-th of hundred parts lies, in µs; 0 without answers, INT64_MAX in the last bucket. */
+/* Upper bound of the bucket in which the n-th of hundred parts lies, in µs; 0 without answers,
+ * INT64_MAX in the last bucket. */
 int64_t rq_latency_percentile(const struct rq_latency *latency, int percent);
 uint64_t rq_latency_count(const struct rq_latency *latency);
 
-/* Appends {"count":…,"sumUs":…,"p50Us":…,"p99Us":…,"leUs":[…],"counts":[…]}; the last count is above all bounds. */
+/* Appends {"count":…,"sumUs":…,"p50Us":…,"p99Us":…,"leUs":[…],"counts":[…]}; the last count is
+ * above all bounds. */
 void rq_latency_write(const struct rq_latency *latency, struct rq_buf *out);
 
 #endif

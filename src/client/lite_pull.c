@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The life of a lite pull consumer, its subscriptions and its poll. Public functions run on the program's threads. Counterparts: DefaultLitePullConsumer,
- * RebalanceLitePullImpl.
+ * The life of a lite pull consumer, its subscriptions and its poll. Public functions run on the
+ * program's threads. Counterparts: DefaultLitePullConsumer, RebalanceLitePullImpl.
  */
 #include <stdio.h>
 
@@ -261,8 +261,8 @@ rmq_status rmq_lite_pull_consumer_shutdown(rmq_lite_pull_consumer *consumer, int
         return st;
     }
     rq_callbacks_close(&consumer->callbacks);
-    st = rmq_consumer_shutdown(consumer->inner, timeout_ms > 0 ? timeout_ms : CLOSE_TIMEOUT_MS,
-                               err);
+    st =
+        rmq_consumer_shutdown(consumer->inner, timeout_ms > 0 ? timeout_ms : CLOSE_TIMEOUT_MS, err);
     rq_callbacks_wait(&consumer->callbacks);
     return st;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Commits that the program of a lite pull consumer asks for: of each queue that is still ours what poll has given out. The requests are those of the offset
- * store, one of a queue at a time; a call ends when each of its queues has. I/O thread but for the public functions. Counterparts: commitSync,
- * commit and committed of DefaultLitePullConsumerImpl.
+ * Commits that the program of a lite pull consumer asks for: of each queue that is still ours what
+ * poll has given out. The requests are those of the offset store, one of a queue at a time; a call
+ * ends when each of its queues has. I/O thread but for the public functions. Counterparts:
+ * commitSync, commit and committed of DefaultLitePullConsumerImpl.
  */
 #include "base/err.h"
 #include "base/mem.h"

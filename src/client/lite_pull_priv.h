@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a lite pull consumer, shared by lite_pull.c (life, poll), lite_pull_queues.c (assign, seek, pause) and lite_pull_commit.c. Shares, pulls, cache
- * and closing are those of a polled consumer (client/consumer_priv.h); what differs is who says what is done. Counterpart: DefaultLitePullConsumerImpl.
+ * The inside of a lite pull consumer, shared by lite_pull.c (life, poll), lite_pull_queues.c
+ * (assign, seek, pause) and lite_pull_commit.c. Shares, pulls, cache and closing are those of a
+ * polled consumer (client/consumer_priv.h); what differs is who says what is done. Counterpart:
+ * DefaultLitePullConsumerImpl.
  */
 #ifndef RQ_CLIENT_LITE_PULL_PRIV_H
 #define RQ_CLIENT_LITE_PULL_PRIV_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Queues of a lite pull consumer: those that the program assigns, where they stand, and which rest. The program's threads ask, the I/O thread does it.
- * Counterparts: AssignedMessageQueue, and assign, seek, pause of DefaultLitePullConsumerImpl.
+ * Queues of a lite pull consumer: those that the program assigns, where they stand, and which rest.
+ * The program's threads ask, the I/O thread does it. Counterparts: AssignedMessageQueue, and
+ * assign, seek, pause of DefaultLitePullConsumerImpl.
  */
 #include <string.h>
 
@@ -16,8 +17,8 @@
 struct rq_owned *rq_lite_find(struct rmq_lite_pull_consumer *consumer, const struct rq_mq *name)
 {
     struct rq_subscribed *topic = rq_subscribed_find(consumer->inner, name->topic);
-    for (struct rq_list *node = topic ? topic->queues.next : NULL;
-         topic && node != &topic->queues; node = node->next) {
+    for (struct rq_list *node = topic ? topic->queues.next : NULL; topic && node != &topic->queues;
+         node = node->next) {
         struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
         if (rq_mq_equal(&owned->name, name)) {
             return owned;
@@ -220,7 +221,8 @@ rmq_status rmq_lite_pull_consumer_assign(rmq_lite_pull_consumer *consumer,
 {
     rmq_queue_list *full = NULL;
     rmq_status st = rq_lite_check(consumer, NULL, queues, err);
-    st = st == RMQ_OK ? rq_queue_list_wrap(queues, consumer->options.namespace_name, &full, err) : st;
+    st = st == RMQ_OK ? rq_queue_list_wrap(queues, consumer->options.namespace_name, &full, err)
+                      : st;
     for (size_t i = 0; st == RMQ_OK && i < full->count; i++) {
         st = rq_topic_check(rq_slice_str(full->items[i].topic), err);
     }
@@ -350,7 +352,8 @@ struct seek_call {
     rmq_status st;
 };
 
-/* A fresh queue takes the place of the old one, so that nothing of before can reach the program or move the offset. */
+/* A fresh queue takes the place of the old one, so that nothing of before can reach the program or
+ * move the offset. */
 static void seek_on_loop(void *arg)
 {
     struct seek_call *call = arg;
@@ -375,12 +378,12 @@ static rmq_status seek(struct rmq_lite_pull_consumer *consumer, const struct rq_
 {
     struct seek_call call = {.consumer = consumer, .name = name, .offset = offset};
     rq_instance_run(consumer->instance, seek_on_loop, &call);
-    return call.st == RMQ_OK ? RMQ_OK
-                             : rq_error_set(err, call.st, "seek of %s %s:%d: %s", name->topic,
-                                            name->broker_name, (int)name->queue_id,
-                                            call.st == RMQ_ERR_NOT_FOUND
-                                                ? "the queue is not this consumer's"
-                                                : rmq_status_text(call.st));
+    return call.st == RMQ_OK
+               ? RMQ_OK
+               : rq_error_set(err, call.st, "seek of %s %s:%d: %s", name->topic, name->broker_name,
+                              (int)name->queue_id,
+                              call.st == RMQ_ERR_NOT_FOUND ? "the queue is not this consumer's"
+                                                           : rmq_status_text(call.st));
 }
 
 /* Before a broker is asked. */

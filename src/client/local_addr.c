@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Local addresses (see the header). A connected datagram socket tells which source address the kernel would use; nothing is sent. */
+/* Local addresses (see the header). A connected datagram socket tells which source address the
+ * kernel would use; nothing is sent. */
 #include "client/local_addr.h"
 
 #include <arpa/inet.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * rmq_message: what a producer builds. Topic and properties are kept as NUL-terminated texts one behind the other, so that getters return
- * pointers into them and a send walks them once. The body has its own owner count: a send in flight shares it. One thread at a time.
- * Counterpart: Message.
+ * rmq_message: what a producer builds. Topic and properties are kept as NUL-terminated texts one
+ * behind the other, so that getters return pointers into them and a send walks them once. The body
+ * has its own owner count: a send in flight shares it. One thread at a time. Counterpart: Message.
  */
 #include "client/message.h"
 
@@ -101,7 +101,8 @@ static bool reserve_text(struct rmq_message *message, size_t more)
     return true;
 }
 
-/* Start of the pair with this name; NULL when there is none. *value and *end (behind the value's NUL) are set when found. */
+/* Start of the pair with this name; NULL when there is none. *value and *end (behind the value's
+ * NUL) are set when found. */
 static char *find_pair(const struct rmq_message *message, const char *name, char **value,
                        char **end)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Inner side of messages. rmq_message (producer): topic and properties in one piece of memory, the body counted so that a send in
- * flight shares it. rmq_message_view (consumer): all views of one pull answer live in one allocation, struct rq_views, which owns the answer's
- * frame; text is made NUL-terminated in the frame itself when the views are made, so that any thread may read them afterwards.
- * Counterparts: Message, MessageExt, MessageDecoder.
+ * Inner side of messages. rmq_message (producer): topic and properties in one piece of memory, the
+ * body counted so that a send in flight shares it. rmq_message_view (consumer): all views of one
+ * pull answer live in one allocation, struct rq_views, which owns the answer's frame; text is made
+ * NUL-terminated in the frame itself when the views are made, so that any thread may read them
+ * afterwards. Counterparts: Message, MessageExt, MessageDecoder.
  */
 #ifndef RQ_CLIENT_MESSAGE_H
 #define RQ_CLIENT_MESSAGE_H
@@ -51,14 +52,16 @@ struct rmq_message {
     char inline_text[RQ_MESSAGE_INLINE];
 };
 
-/* The pairs "name NUL value NUL …" of a message: user's properties, TAGS, KEYS; not WAIT, DELAY, UNIQ_KEY. */
+/* The pairs "name NUL value NUL …" of a message: user's properties, TAGS, KEYS; not WAIT, DELAY,
+ * UNIQ_KEY. */
 static inline struct rq_slice rq_message_pairs(const struct rmq_message *message)
 {
     size_t at = message->topic_len + 1;
     return rq_slice(message->text + at, message->text_len - at);
 }
 
-/* The same message to another topic. Errors: RMQ_ERR_INVALID (topic), RMQ_ERR_NOMEM, RMQ_ERR_TOO_LARGE. */
+/* The same message to another topic. Errors: RMQ_ERR_INVALID (topic), RMQ_ERR_NOMEM,
+ * RMQ_ERR_TOO_LARGE. */
 rmq_status rq_message_copy_to(const struct rmq_message *message, const char *topic,
                               struct rmq_message **out, rmq_error **err);
 
@@ -77,7 +80,8 @@ struct rq_view_text;
 struct rmq_message_view {
     struct rq_views *views; /* owner */
 
-    /* written while the views are made and by the consumer before it hands them out; read by any thread after that */
+    /* written while the views are made and by the consumer before it hands them out; read by any
+     * thread after that */
     const char *topic;      /* a consumer points it to RETRY_TOPIC's value */
     const char *properties; /* "name NUL value NUL …" */
     size_t properties_len;
@@ -120,9 +124,10 @@ struct rq_views {
     struct rmq_message_view items[];
 };
 
-/* Decodes the messages in body, which lies in frame and is writable. Takes over one reference of the frame on RMQ_OK. Property
- * values and topics are NUL-terminated in place. An undecodable message ends the list: views->damaged. No body is expanded yet.
- * Errors: RMQ_ERR_NOMEM, RMQ_ERR_PROTOCOL (nothing at all could be decoded). Any thread that owns the frame. */
+/* Decodes the messages in body, which lies in frame and is writable. Takes over one reference of
+ * the frame on RMQ_OK. Property values and topics are NUL-terminated in place. An undecodable
+ * message ends the list: views->damaged. No body is expanded yet. Errors: RMQ_ERR_NOMEM,
+ * RMQ_ERR_PROTOCOL (nothing at all could be decoded). Any thread that owns the frame. */
 rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
                            const char *broker_name, struct rq_views **out, rmq_error **err);
 
@@ -130,14 +135,16 @@ rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
 void rq_views_retain(struct rq_views *views);
 void rq_views_release(struct rq_views *views); /* NULL is accepted */
 
-/* Expands a compressed body, once; harmless for others. max: most bytes that it may become. Errors: RMQ_ERR_CORRUPT, RMQ_ERR_TOO_LARGE,
- * RMQ_ERR_UNSUPPORTED, RMQ_ERR_NOMEM: this message has no body then (rmq_message_view_body gives the stored bytes). */
+/* Expands a compressed body, once; harmless for others. max: most bytes that it may become. Errors:
+ * RMQ_ERR_CORRUPT, RMQ_ERR_TOO_LARGE, RMQ_ERR_UNSUPPORTED, RMQ_ERR_NOMEM: this message has no body
+ * then (rmq_message_view_body gives the stored bytes). */
 rmq_status rq_view_expand(struct rmq_message_view *view, size_t max, rmq_error **err);
 
 /* Takes the namespace off the topic, in the frame itself; before the view is handed out. */
 void rq_view_strip(struct rmq_message_view *view, const char *name_space);
 
-/* Frees an expanded body that nobody reads any more, unless somebody else holds a view of the batch. It may be expanded again. */
+/* Frees an expanded body that nobody reads any more, unless somebody else holds a view of the
+ * batch. It may be expanded again. */
 void rq_view_shrink(struct rmq_message_view *view);
 
 /* Value of a property, NULL when absent (rmq_message_view_property gives ""). */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * rmq_message_view: received messages. All views of an answer are made at once, on the thread that has the frame (the I/O loop), and
- * read by any thread afterwards. Texts lie in the frame: the separators behind them, all decoded by then, are overwritten with NUL. What needs a
- * format of its own (hosts, the offset id) is made on demand and published by one atomic pointer. Counterparts: MessageDecoder, MessageExt.
+ * rmq_message_view: received messages. All views of an answer are made at once, on the thread that
+ * has the frame (the I/O loop), and read by any thread afterwards. Texts lie in the frame: the
+ * separators behind them, all decoded by then, are overwritten with NUL. What needs a format of its
+ * own (hosts, the offset id) is made on demand and published by one atomic pointer. Counterparts:
+ * MessageDecoder, MessageExt.
  */
 #include <string.h>
 
@@ -80,8 +82,8 @@ static void note_property(struct rmq_message_view *view, const char *name, size_
     }
 }
 
-/* Makes "name NUL value NUL …" of the property string in place, leaving out what is no pair; a NUL inside a value ends it. p has room for
- * n + 1 bytes when the last separator is missing. */
+/* Makes "name NUL value NUL …" of the property string in place, leaving out what is no pair; a NUL
+ * inside a value ends it. p has room for n + 1 bytes when the last separator is missing. */
 static size_t split_properties(struct rmq_message_view *view, char *p, size_t n)
 {
     char *to = p;
@@ -143,9 +145,7 @@ static void fill_view(struct rmq_message_view *view, struct rq_views *views,
     }
     view->properties = properties ? properties : "";
     view->properties_len =
-        properties && msg->properties.n
-            ? split_properties(view, properties, msg->properties.n)
-            : 0;
+        properties && msg->properties.n ? split_properties(view, properties, msg->properties.n) : 0;
 
     /* The byte behind the topic is the first of the properties' length, which has been read. */
     writable(msg->topic.p)[msg->topic.n] = '\0';

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Queries to name servers with hedging (see the header). A query lives until the last of its calls has ended, which may be after its answer. */
+/* Queries to name servers with hedging (see the header). A query lives until the last of its calls
+ * has ended, which may be after its answer. */
 #include "client/namesrv.h"
 
 #include <string.h>
@@ -21,7 +22,8 @@ struct server {
     struct rq_peer *peer; /* NULL until first asked */
 };
 
-/* The servers of one list. Counted: the present one, and each query. Owned by the loop once it is in use. */
+/* The servers of one list. Counted: the present one, and each query. Owned by the loop once it is
+ * in use. */
 struct server_set {
     unsigned refs;
     size_t count;
@@ -60,7 +62,7 @@ struct query {
     struct rq_buf frame;
     struct rq_buf reasons;
     rmq_error *error; /* of the last server that answered with an error code */
-    bool reached; /* a server was connected, and yet gave no answer that helps */
+    bool reached;     /* a server was connected, and yet gave no answer that helps */
     struct rq_timer hedge;
     struct rq_task task;
     size_t asked;             /* attempts begun */
@@ -319,7 +321,8 @@ static void fail_query(struct query *query)
 
 static void ask_next(struct query *query);
 
-/* This server is no use: the next one, or the end when all have been asked and nobody is left to answer. */
+/* This server is no use: the next one, or the end when all have been asked and nobody is left to
+ * answer. */
 static void give_up_on(struct query *query)
 {
     if (!query->done) {

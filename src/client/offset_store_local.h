@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Offsets of a broadcasting consumer in a file of its own: <dir>/<clientId>/<group>/offsets.json, in
- * Java's shape, replaced atomically, with a backup. What is not in memory is kept in the file.
+ * Offsets of a broadcasting consumer in a file of its own: <dir>/<clientId>/<group>/offsets.json,
+ * in Java's shape, replaced atomically, with a backup. What is not in memory is kept in the file.
  * Offsets are set in memory by the I/O thread; a thread of the store writes them, since a disk may
  * be slow. Counterpart: LocalFileOffsetStore.
  */
@@ -18,8 +18,8 @@
 
 struct rq_local_offsets;
 
-/* Reads the file, else its backup, else begins empty, with a warning when a file cannot be read. dir
- * NULL = ~/.rocketmq_offsets. Errors: RMQ_ERR_NOMEM, RMQ_ERR_IO (no thread). */
+/* Reads the file, else its backup, else begins empty, with a warning when a file cannot be read.
+ * dir NULL = ~/.rocketmq_offsets. Errors: RMQ_ERR_NOMEM, RMQ_ERR_IO (no thread). */
 rmq_status rq_local_offsets_open(const char *dir, const char *client_id, const char *group,
                                  struct rq_local_offsets **out, rmq_error **err);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Offsets of the group at the broker (of a broadcasting consumer: in a local file): where a queue starts, and how far it has come. A question has
- * three answers: a value, none, or not known; the last one is asked again and never taken for 0,
- * and an offset that was never known is never committed. On the I/O thread. Counterparts:
- * RemoteBrokerOffsetStore, RebalancePushImpl.computePullFromWhere.
+ * Offsets of the group at the broker (of a broadcasting consumer: in a local file): where a queue
+ * starts, and how far it has come. A question has three answers: a value, none, or not known; the
+ * last one is asked again and never taken for 0, and an offset that was never known is never
+ * committed. On the I/O thread. Counterparts: RemoteBrokerOffsetStore,
+ * RebalancePushImpl.computePullFromWhere.
  */
 #include <string.h>
 
@@ -210,8 +211,9 @@ static void note_answer(struct commit *commit, rmq_status status, struct rq_in *
 }
 
 /*
- * A Java broker makes the table of a group's offsets of a topic when the first of them comes, without a lock: of two that come at the same time one may
- * be lost although it was confirmed. So the first goes alone, and the others when it has been answered.
+ * A Java broker makes the table of a group's offsets of a topic when the first of them comes,
+ * without a lock: of two that come at the same time one may be lost although it was confirmed. So
+ * the first goes alone, and the others when it has been answered.
  */
 static bool is_same_table(const struct rq_owned *a, const struct rq_owned *b)
 {
@@ -242,7 +244,8 @@ static void classify(struct commit *commit)
         return;
     }
     commit->place = FIRST;
-    for (struct rq_list *node = consumer->firsts.next; node != &consumer->firsts; node = node->next) {
+    for (struct rq_list *node = consumer->firsts.next; node != &consumer->firsts;
+         node = node->next) {
         const struct commit *other = RQ_CONTAINER_OF(node, struct commit, node);
         if (is_same_table(other->owned, commit->owned)) {
             commit->place = BEHIND_FIRST;
@@ -269,7 +272,8 @@ static void send_commit(struct commit *commit)
 static struct commit *find_behind(const struct rq_owned *owned)
 {
     struct rmq_consumer *consumer = owned->consumer;
-    for (struct rq_list *node = consumer->firsts.next; node != &consumer->firsts; node = node->next) {
+    for (struct rq_list *node = consumer->firsts.next; node != &consumer->firsts;
+         node = node->next) {
         struct commit *commit = RQ_CONTAINER_OF(node, struct commit, node);
         if (commit->place == BEHIND_FIRST && is_same_table(commit->owned, owned)) {
             return commit;
@@ -278,7 +282,8 @@ static struct commit *find_behind(const struct rq_owned *owned)
     return NULL;
 }
 
-/* Those behind a first that was not answered end as it did, so that a silent broker costs one deadline. Each end may change the list. */
+/* Those behind a first that was not answered end as it did, so that a silent broker costs one
+ * deadline. Each end may change the list. */
 static void end_first(struct commit *first, rmq_status status)
 {
     struct commit *commit = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Option tables (see the header). The names are the Java client's; docs/options.md is made from these rows.
+ * Option tables (see the header). The names are the Java client's; docs/options.md is made from
+ * these rows.
  */
 #include "client/options.h"
 
@@ -384,8 +385,8 @@ rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_produc
                             "producer options were not made by rmq_producer_options_init");
     }
     struct rq_named_room room;
-    rmq_status st = rq_option_namespace(&all.namespace_name, &all.producer_group, all.namesrv_addr,
-                                        &room, err);
+    rmq_status st =
+        rq_option_namespace(&all.namespace_name, &all.producer_group, all.namesrv_addr, &room, err);
     st = st == RMQ_OK ? check_producer(&all, err) : st;
     return st == RMQ_OK ? rq_option_keep(&rq_producer_table, to, &all, err) : st;
 }
@@ -399,8 +400,8 @@ rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consum
                             "consumer options were not made by rmq_consumer_options_init");
     }
     struct rq_named_room room;
-    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
-                                        &room, err);
+    rmq_status st =
+        rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr, &room, err);
     st = st == RMQ_OK ? rq_table_check(&rq_consumer_table, &all, err) : st;
     if (st == RMQ_OK) {
         st = check_group("consumer", all.consumer_group, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The option tables of producers and consumers, and the way from what a program passes (a struct of its own size, or an rmq_config) to a
- * complete, checked copy. Called by create functions on the program's thread. Counterparts: ClientConfig, DefaultMQProducer,
- * DefaultMQPushConsumer.
+ * The option tables of producers and consumers, and the way from what a program passes (a struct of
+ * its own size, or an rmq_config) to a complete, checked copy. Called by create functions on the
+ * program's thread. Counterparts: ClientConfig, DefaultMQProducer, DefaultMQPushConsumer.
  */
 #ifndef RQ_CLIENT_OPTIONS_H
 #define RQ_CLIENT_OPTIONS_H
@@ -37,11 +37,13 @@ bool rq_option_serialize(const char *text,
 
 #define RQ_RETRY_CODES_MAX 32
 
-/* Numbers with commas between, into codes[RQ_RETRY_CODES_MAX]; NULL = none. false: not such a list. */
+/* Numbers with commas between, into codes[RQ_RETRY_CODES_MAX]; NULL = none. false: not such a
+ * list. */
 bool rq_option_codes(const char *text, int32_t *codes, size_t *count);
 
-/* Deep copy with defaults for what the program's struct is too short to have, all values checked. Freed with rq_table_free. Errors: RMQ_ERR_INVALID
- * with the option, the value and its range; RMQ_ERR_NOMEM. */
+/* Deep copy with defaults for what the program's struct is too short to have, all values checked.
+ * Freed with rq_table_free. Errors: RMQ_ERR_INVALID with the option, the value and its range;
+ * RMQ_ERR_NOMEM. */
 rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_producer_options *to,
                                     rmq_error **err);
 rmq_status rq_consumer_options_load(const rmq_consumer_options *from, rmq_consumer_options *to,

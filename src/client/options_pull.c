@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Option tables of the pull and the lite pull consumer. The names are the Java client's; docs/options.md is made from these rows.
- * Counterparts: DefaultMQPullConsumer, DefaultLitePullConsumer.
+ * Option tables of the pull and the lite pull consumer. The names are the Java client's;
+ * docs/options.md is made from these rows. Counterparts: DefaultMQPullConsumer,
+ * DefaultLitePullConsumer.
  */
 #include "client/options.h"
-
 
 #include "base/err.h"
 #include "client/options_rows.h"
@@ -194,8 +194,8 @@ rmq_status rq_pull_consumer_options_load(const rmq_pull_consumer_options *from,
         return not_initialised(table, err);
     }
     struct rq_named_room room;
-    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
-                                        &room, err);
+    rmq_status st =
+        rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr, &room, err);
     st = st == RMQ_OK ? check(table, &all, all.consumer_group, all.serialize_type, err) : st;
     return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }
@@ -209,8 +209,8 @@ rmq_status rq_pop_consumer_options_load(const rmq_pop_consumer_options *from,
         return not_initialised(table, err);
     }
     struct rq_named_room room;
-    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
-                                        &room, err);
+    rmq_status st =
+        rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr, &room, err);
     st = st == RMQ_OK ? check(table, &all, all.consumer_group, all.serialize_type, err) : st;
     return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }
@@ -224,8 +224,8 @@ rmq_status rq_lite_pull_consumer_options_load(const rmq_lite_pull_consumer_optio
         return not_initialised(table, err);
     }
     struct rq_named_room room;
-    rmq_status st = rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr,
-                                        &room, err);
+    rmq_status st =
+        rq_option_namespace(&all.namespace_name, &all.consumer_group, all.namesrv_addr, &room, err);
     st = st == RMQ_OK ? check(table, &all, all.consumer_group, all.serialize_type, err) : st;
     return st == RMQ_OK ? rq_option_keep(table, to, &all, err) : st;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Rows of the option tables, and help texts that several tables share. Only for the files with the tables. */
+/* Rows of the option tables, and help texts that several tables share. Only for the files with the
+ * tables. */
 #ifndef RQ_CLIENT_OPTIONS_ROWS_H
 #define RQ_CLIENT_OPTIONS_ROWS_H
 
@@ -59,14 +60,15 @@ struct rq_named_room {
     char group[RQ_NAMESPACED_MAX];
 };
 
-/* Finds the namespace, the given one or that of the endpoint, and the group's full name; both may point into room then. namesrv NULL: $NAMESRV_ADDR.
- * Errors: RMQ_ERR_INVALID. */
+/* Finds the namespace, the given one or that of the endpoint, and the group's full name; both may
+ * point into room then. namesrv NULL: $NAMESRV_ADDR. Errors: RMQ_ERR_INVALID. */
 rmq_status rq_option_namespace(const char **name_space, const char **group, const char *namesrv,
                                struct rq_named_room *room, rmq_error **err);
 
 /* The init function of every options struct: defaults in as many bytes as the program knows. */
 void rq_option_init(const struct rq_table *table, void *options, size_t size);
-/* Defaults into all (table->struct_size bytes), over them what the program passed. false: it was not made by its init function. */
+/* Defaults into all (table->struct_size bytes), over them what the program passed. false: it was
+ * not made by its init function. */
 bool rq_option_take(const struct rq_table *table, const void *from, void *all);
 /* A copy with texts of its own. */
 rmq_status rq_option_keep(const struct rq_table *table, void *to, const void *all, rmq_error **err);

@@ -4,7 +4,8 @@
  * What ordered consumption means for a consumer's queue: which messages may be handed out, what the
  * handler's result does to them, pauses, and giving a queue up only when no hands hold it. The
  * holder of the turn calls the first half, the I/O thread the second. Counterparts:
- * ConsumeMessageOrderlyService.processConsumeResult, RebalancePushImpl.removeUnnecessaryMessageQueue.
+ * ConsumeMessageOrderlyService.processConsumeResult,
+ * RebalancePushImpl.removeUnnecessaryMessageQueue.
  */
 #include "base/log.h"
 #include "base/time.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The life of an owned queue: taken up, started where its offset is known, paused after failures, given up; and what follows when its messages are
- * done. On the I/O thread; only rq_owned_done and rq_owned_leave run on workers, and they start a waiting pull by a task. Counterparts: ProcessQueue, PullRequest.
+ * The life of an owned queue: taken up, started where its offset is known, paused after failures,
+ * given up; and what follows when its messages are done. On the I/O thread; only rq_owned_done and
+ * rq_owned_leave run on workers, and they start a waiting pull by a task. Counterparts:
+ * ProcessQueue, PullRequest.
  */
 #include <string.h>
 
@@ -90,10 +92,10 @@ void rq_owned_set_limits(struct rq_owned *owned)
     if (options->pull_threshold_size_for_topic > 0) {
         mib = share_of(options->pull_threshold_size_for_topic, queues);
     }
-    struct rq_process_limits limits = {
-        .count = count,
-        .bytes = mib << 20,
-        .span = any_order ? INT64_MAX / 16 : options->consume_concurrently_max_span};
+    struct rq_process_limits limits = {.count = count,
+                                       .bytes = mib << 20,
+                                       .span = any_order ? INT64_MAX / 16
+                                                         : options->consume_concurrently_max_span};
     rq_process_queue_set_limits(&owned->process, &limits);
 }
 

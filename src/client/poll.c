@@ -44,7 +44,8 @@ static void fill_batch(struct rmq_batch *batch)
     struct rq_pulled *pulled = batch->taken.pulled;
     for (uint32_t i = batch->taken.from; i < batch->taken.from + batch->taken.count; i++) {
         struct rmq_message_view *view = pulled->views[i];
-        if ((!(view->sys_flag & RQ_SYS_COMPRESSED) && !pulled->popped) || pool->options.ops->prepare(pool, pulled, i)) {
+        if ((!(view->sys_flag & RQ_SYS_COMPRESSED) && !pulled->popped) ||
+            pool->options.ops->prepare(pool, pulled, i)) {
             batch->at[batch->count] = i;
             batch->views[batch->count++] = view;
         } else if (batch->taken.turn) { /* what is behind it waits until it is gone */
@@ -71,9 +72,9 @@ static void note_given(const struct rq_batch_node *taken)
     struct rq_owned *owned = rq_owned_of(taken->pulled->queue);
     int64_t next = taken->pulled->views[taken->from + taken->count - 1]->queue_offset + 1;
     int64_t known = atomic_load_explicit(&owned->given, memory_order_relaxed);
-    while (known < next && !atomic_compare_exchange_weak_explicit(
-                               &owned->given, &known, next, memory_order_relaxed,
-                               memory_order_relaxed)) {
+    while (known < next &&
+           !atomic_compare_exchange_weak_explicit(&owned->given, &known, next, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
     }
 }
 

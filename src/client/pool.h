@@ -36,7 +36,8 @@ struct rq_turn {
 
 #define RQ_TURN_OVER (-1) /* nothing to do, or nothing allowed, until it is submitted again */
 
-/* Something else that a worker does once, before messages. run is false when the pool ended first. */
+/* Something else that a worker does once, before messages. run is false when the pool ended
+ * first. */
 struct rq_pool_job {
     struct rq_list node;
     void (*turn)(struct rq_pool_job *job, bool run);
@@ -49,8 +50,8 @@ struct rq_pool_ops {
     /* They are to be delivered again later. */
     void (*later)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t from, uint32_t to,
                   int delay_level);
-    /* Of a message that is compressed or was popped: expands the body. false: it cannot be read, was reported, or is not ours any more; it must not be
-     * handed out. */
+    /* Of a message that is compressed or was popped: expands the body. false: it cannot be read,
+     * was reported, or is not ours any more; it must not be handed out. */
     bool (*prepare)(struct rq_pool *pool, struct rq_pulled *pulled, uint32_t index);
     /* After a stop: the last one that had messages in hands has come back. */
     void (*quiet)(struct rq_pool *pool);

@@ -48,7 +48,8 @@ struct rq_turn *rq_pool_next_turn_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
  * from the first on are, before one that is not. */
 uint32_t rq_worker_prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at,
                            uint32_t count);
-/* consumer_trace.c: calls the listener with worker->views, leaving trace records when that is asked for. */
+/* consumer_trace.c: calls the listener with worker->views, leaving trace records when that is asked
+ * for. */
 rmq_consume_result rq_worker_listen(struct rq_worker *worker, uint32_t count,
                                     struct rmq_consume_context *context);
 void rq_worker_note_call(struct rq_worker *worker, uint32_t at, uint32_t count);

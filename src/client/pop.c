@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The pop of a queue that the broker shared out for popping: one request at a time, parked by the broker until there is something. What comes goes into the
- * process queue, which only counts here, and to the pool; there is no offset: each message ends by its handle (pop_end.c). On the I/O thread. Counterparts:
- * PopRequest, PopProcessQueue, DefaultMQPushConsumerImpl.popMessage.
+ * The pop of a queue that the broker shared out for popping: one request at a time, parked by the
+ * broker until there is something. What comes goes into the process queue, which only counts here,
+ * and to the pool; there is no offset: each message ends by its handle (pop_end.c). On the I/O
+ * thread. Counterparts: PopRequest, PopProcessQueue, DefaultMQPushConsumerImpl.popMessage.
  */
 #include "base/err.h"
 #include "base/time.h"
@@ -30,8 +31,8 @@ static void take_messages(struct rq_owned *owned, struct rq_in *answer)
     struct rq_subscription *sub = owned->topic->sub;
     rmq_status st = rq_receive_decode(owned, answer, &views, &err);
     if (st == RMQ_OK) {
-        st = rq_popped_create(views, answer->header, owned->name.broker_name, rq_mono_ms(),
-                              &popped, &err);
+        st = rq_popped_create(views, answer->header, owned->name.broker_name, rq_mono_ms(), &popped,
+                              &err);
     }
     if (st == RMQ_OK) {
         rq_pop_ack_unwanted(owned, popped, views, rq_receive_wants, sub);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The pop consumer: its life and its pops. A pop is asked on the program's thread, sent and answered on the I/O thread; the answer's frame owns the messages.
- * Counterpart: MQClientAPIImpl.popMessageAsync.
+ * The pop consumer: its life and its pops. A pop is asked on the program's thread, sent and
+ * answered on the I/O thread; the answer's frame owns the messages. Counterpart:
+ * MQClientAPIImpl.popMessageAsync.
  */
 #include "client/pop_consumer_priv.h"
 
@@ -243,8 +244,7 @@ static rmq_status pop_from(struct rmq_pop_consumer *consumer, const struct rq_mq
     for (;;) {
         int64_t left = deadline - rq_mono_ms();
         rmq_pop_result *result = NULL;
-        rmq_status st =
-            pop_once(consumer, name, sub, max_nums, left > 0 ? left : 0, &result, err);
+        rmq_status st = pop_once(consumer, name, sub, max_nums, left > 0 ? left : 0, &result, err);
         if (st != RMQ_OK || rmq_pop_result_count(result) > 0) {
             *out = result;
             return st;
@@ -271,7 +271,8 @@ static size_t keep_brokers(rmq_queue_list *queues)
     return count;
 }
 
-/* All brokers at once without waiting, then one of them with; a broker that fails is no reason not to ask the others. */
+/* All brokers at once without waiting, then one of them with; a broker that fails is no reason not
+ * to ask the others. */
 static rmq_status pop_from_all(struct rmq_pop_consumer *consumer, rmq_queue_list *queues,
                                const struct rq_subscription *sub, int32_t max_nums, int64_t poll_ms,
                                rmq_pop_result **out, rmq_error **err)

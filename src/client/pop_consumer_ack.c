@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What a program says of popped messages: acknowledged, one by one or together, or wanted later. Blocking, on the program's threads. */
+/* What a program says of popped messages: acknowledged, one by one or together, or wanted later.
+ * Blocking, on the program's threads. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/time.h"
@@ -15,7 +16,8 @@ static rmq_status read_handle(struct rmq_pop_consumer *consumer, const char *top
 {
     return rq_pop_place_read(consumer->options.consumer_group, topic, text, out)
                ? RMQ_OK
-               : rq_error_set(err, RMQ_ERR_INVALID, "\"%s\" is no handle of a popped message", text);
+               : rq_error_set(err, RMQ_ERR_INVALID, "\"%s\" is no handle of a popped message",
+                              text);
 }
 
 static struct rq_queue_ask question(struct rmq_pop_consumer *consumer, const char *topic,
@@ -23,14 +25,14 @@ static struct rq_queue_ask question(struct rmq_pop_consumer *consumer, const cha
                                     const struct rq_fields *table, const void *fields,
                                     int64_t timeout_ms)
 {
-    return (struct rq_queue_ask){
-        .instance = consumer->instance,
-        .name = {.topic = topic, .broker_name = broker_name},
-        .pick = RQ_PICK_MASTER,
-        .code = code,
-        .table = table,
-        .fields = fields,
-        .deadline_ms = rq_mono_ms() + (timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS)};
+    return (struct rq_queue_ask){.instance = consumer->instance,
+                                 .name = {.topic = topic, .broker_name = broker_name},
+                                 .pick = RQ_PICK_MASTER,
+                                 .code = code,
+                                 .table = table,
+                                 .fields = fields,
+                                 .deadline_ms = rq_mono_ms() +
+                                                (timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS)};
 }
 
 rmq_status rq_pop_consumer_ack_one(struct rmq_pop_consumer *consumer, const char *topic,
@@ -42,7 +44,8 @@ rmq_status rq_pop_consumer_ack_one(struct rmq_pop_consumer *consumer, const char
     if (st != RMQ_OK) {
         return st;
     }
-    struct rq_hdr_ack fields = rq_pop_place_header(&place, consumer->options.consumer_group, handle);
+    struct rq_hdr_ack fields =
+        rq_pop_place_header(&place, consumer->options.consumer_group, handle);
     struct rq_queue_ask ask = question(consumer, topic, place.broker_name, RQ_REQ_ACK_MESSAGE,
                                        &rq_tab_ack, &fields, timeout_ms);
     st = rq_queue_ask_wait(&ask, "acknowledgement", 0, &reply, err);
@@ -105,8 +108,7 @@ static rmq_status ack_all(struct rmq_pop_consumer *consumer, struct rq_pop_acks 
         if (st == RMQ_OK && rq_pop_acks_fits(acks, i, place.handle.broker_name)) {
             st = ack_broker(consumer, acks, place.broker_name, timeout_ms, told);
         } else if (st == RMQ_OK) {
-            st = rq_pop_consumer_ack_one(consumer, acks->topic, acks->handles[i], timeout_ms,
-                                         told);
+            st = rq_pop_consumer_ack_one(consumer, acks->topic, acks->handles[i], timeout_ms, told);
         }
         acks->done[i] = true;
         first = first == RMQ_OK ? st : first;
@@ -156,7 +158,8 @@ static rmq_status change(struct rmq_pop_consumer *consumer, const char *topic, c
     if (st != RMQ_OK) {
         return st;
     }
-    struct rq_hdr_ack fields = rq_pop_place_header(&place, consumer->options.consumer_group, handle);
+    struct rq_hdr_ack fields =
+        rq_pop_place_header(&place, consumer->options.consumer_group, handle);
     RQ_SET(ack, &fields, invisible_time, invisible_ms);
     struct rq_queue_ask ask =
         question(consumer, topic, place.broker_name, RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * How popped messages end: acknowledged, made visible again after a while, or sent to the dead letters. Workers begin it, the I/O thread carries it out: one
- * request with acknowledgements of a queue at a time, which takes along all that have come meanwhile; the others one by one. What fails is left to the broker,
- * which gives the message out again when its time is over; so nothing is lost. Counterparts: ConsumeMessagePopConcurrentlyService.processConsumeResult,
+ * How popped messages end: acknowledged, made visible again after a while, or sent to the dead
+ * letters. Workers begin it, the I/O thread carries it out: one request with acknowledgements of a
+ * queue at a time, which takes along all that have come meanwhile; the others one by one. What
+ * fails is left to the broker, which gives the message out again when its time is over; so nothing
+ * is lost. Counterparts: ConsumeMessagePopConcurrentlyService.processConsumeResult,
  * DefaultMQPushConsumerImpl.ackAsync, changePopInvisibleTimeAsync.
  */
 #include "base/err.h"
@@ -15,7 +17,7 @@
 #define ACKS_MOST 256 /* of one request */
 
 /* Seconds until a message is seen again, by its reconsume times. */
-static const int32_t later_s[] = {10,  30,  60,  120, 180, 240,  300,  360,
+static const int32_t later_s[] = {10,  30,  60,  120, 180,  240,  300,  360,
                                   420, 480, 540, 600, 1200, 1800, 3600, 7200};
 
 /* How far the message is that goes to the dead letters. */
@@ -304,7 +306,8 @@ static void on_task(struct rq_task *task)
 
 /* ---- what workers say ---- */
 
-/* To the loop, unless the consumer is gone. A queue that is not ours any more makes no difference: the handle is. */
+/* To the loop, unless the consumer is gone. A queue that is not ours any more makes no difference:
+ * the handle is. */
 static void post(struct rq_pop_end *end)
 {
     struct rmq_consumer *consumer = end->owned->consumer;

@@ -47,8 +47,7 @@ rmq_status rq_popped_create(struct rq_views *views, const struct rq_header *head
     if (st != RMQ_OK) {
         return st;
     }
-    struct rq_popped *popped =
-        rq_alloc(sizeof *popped + views->count * sizeof popped->at[0]);
+    struct rq_popped *popped = rq_alloc(sizeof *popped + views->count * sizeof popped->at[0]);
     if (!popped) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "%zu popped messages", views->count);
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What an answer to a pop says of its messages besides themselves: the handle of each, by which it is acknowledged, and how long they are nobody
- * else's. And what is asked about such messages afterwards, made of their handles. Pure, any thread; what is made is immutable. Counterparts:
+ * What an answer to a pop says of its messages besides themselves: the handle of each, by which it
+ * is acknowledged, and how long they are nobody else's. And what is asked about such messages
+ * afterwards, made of their handles. Pure, any thread; what is made is immutable. Counterparts:
  * MQClientAPIImpl.processPopResponse, ExtraInfoUtil, BatchAck.
  */
 #ifndef RQ_CLIENT_POPPED_H
@@ -20,13 +21,15 @@
 #include "wire/pop.h"
 
 struct rq_popped {
-    atomic_int refs;       /* atomic: relaxed up, acq_rel down: the last one frees */
-    int64_t expires_ms;    /* monotonic: what is not acknowledged by then the broker gives to others */
+    atomic_int refs; /* atomic: relaxed up, acq_rel down: the last one frees */
+    /* monotonic: what is not acknowledged by then the broker gives to others */
+    int64_t expires_ms;
     struct rq_buf handles; /* NUL-terminated texts */
     size_t at[];           /* where the handle of each view begins */
 };
 
-/* header: of the answer; now_ms: when it came. Messages of an ordered pop get their reconsume times. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
+/* header: of the answer; now_ms: when it came. Messages of an ordered pop get their reconsume
+ * times. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
 rmq_status rq_popped_create(struct rq_views *views, const struct rq_header *header,
                             const char *broker_name, int64_t now_ms, struct rq_popped **out,
                             rmq_error **err);

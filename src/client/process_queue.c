@@ -179,7 +179,7 @@ const char *rq_process_queue_full(struct rq_process_queue *queue)
     rq_mutex_lock(&queue->lock);
     queue->waiting = !fits_locked(queue, 10);
     if (queue->waiting) {
-        why = queue->count > queue->limits.count              ? "count"
+        why = queue->count > queue->limits.count             ? "count"
               : queue->bytes > queue->limits.bytes / 10 * 10 ? "size"
                                                              : "span";
     }

@@ -45,7 +45,8 @@ struct rq_pulled {
     struct rq_run run;              /* all of it */
     struct rq_process_queue *queue; /* immutable; referenced, see its release */
     struct rq_views *owner;         /* immutable; the frame and all views; NULL in tests */
-    struct rq_popped *popped;       /* immutable, referenced: handles; NULL = was pulled, not popped */
+    /* immutable, referenced: handles; NULL = was pulled, not popped */
+    struct rq_popped *popped;
     size_t memory;  /* immutable: bytes of the frame, charged to the consumer while in the queue */
     uint32_t count; /* immutable */
     atomic_uint refs; /* atomic: relaxed up, acq_rel down: the last one frees */
@@ -86,9 +87,10 @@ void rq_process_queue_destroy(struct rq_process_queue *queue);
 /* Where the first pull starts; committable at once, since it came from a broker. */
 void rq_process_queue_start(struct rq_process_queue *queue, int64_t offset);
 
-/* Groups those of views that are wanted (NULL keep = all) and whose offsets ascend from `from`
- * on (RQ_ANY_ORDER: whatever their offsets, since they were popped), all in one allocation. Takes over the caller's reference of views on success. *out is NULL
- * when nothing is left (views released). Errors: RMQ_ERR_NOMEM (views stay the caller's). */
+/* Groups those of views that are wanted (NULL keep = all) and whose offsets ascend from `from` on
+ * (RQ_ANY_ORDER: whatever their offsets, since they were popped), all in one allocation. Takes over
+ * the caller's reference of views on success. *out is NULL when nothing is left (views released).
+ * Errors: RMQ_ERR_NOMEM (views stay the caller's). */
 rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
                             bool (*keep)(const struct rmq_message_view *view, void *user),
                             void *user, struct rq_pulled **out);
@@ -124,7 +126,8 @@ bool rq_process_queue_take(struct rq_process_queue *queue, uint32_t most, struct
 void rq_process_queue_put_back(struct rq_process_queue *queue, struct rq_pulled *pulled,
                                uint32_t from);
 void rq_process_queue_put_all_back(struct rq_process_queue *queue);
-/* Messages that were taken and are not done: those of the first such pull, with a reference of it. */
+/* Messages that were taken and are not done: those of the first such pull, with a reference of
+ * it. */
 bool rq_process_queue_taken(struct rq_process_queue *queue, struct rq_pulled **pulled,
                             uint32_t *from, uint32_t *to);
 

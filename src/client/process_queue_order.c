@@ -2,8 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * The process queue of ordered consumption: messages are taken in the order of their offsets, and
- * those that were taken stay until they are done or are put back. A pull's cursor (run.next) is used
- * under the queue's lock here. Counterparts: takeMessages, commit, rollback and
+ * those that were taken stay until they are done or are put back. A pull's cursor (run.next) is
+ * used under the queue's lock here. Counterparts: takeMessages, commit, rollback and
  * makeMessageToConsumeAgain of ProcessQueue.
  */
 #include "client/process_queue.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * rmq_producer: creation, entering and leaving, destruction. Any thread. The ways to send are in producer_send.c, shutdown in producer_close.c, the work
- * of a send in send.c. Counterparts: DefaultMQProducer, DefaultMQProducerImpl.
+ * rmq_producer: creation, entering and leaving, destruction. Any thread. The ways to send are in
+ * producer_send.c, shutdown in producer_close.c, the work of a send in send.c. Counterparts:
+ * DefaultMQProducer, DefaultMQProducerImpl.
  */
 #include "client/producer.h"
 

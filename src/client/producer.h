@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a producer, shared by the files that make it up: producer.c (creation, entering), producer_send.c (blocking sends),
- * producer_async.c (the others), producer_queue.c (where they go), producer_trace.c (records of its sends), producer_close.c (shutdown). Counterpart: DefaultMQProducerImpl.
+ * The inside of a producer, shared by the files that make it up: producer.c (creation, entering),
+ * producer_send.c (blocking sends), producer_async.c (the others), producer_queue.c (where they
+ * go), producer_trace.c (records of its sends), producer_close.c (shutdown). Counterpart:
+ * DefaultMQProducerImpl.
  */
 #ifndef RQ_CLIENT_PRODUCER_H
 #define RQ_CLIENT_PRODUCER_H
@@ -31,7 +33,8 @@ struct rmq_producer {
     size_t retry_code_count;
     struct rq_instance *instance;
     struct rq_send_pool *pool;
-    /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the first time. */
+    /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the
+     * first time. */
     _Atomic(struct rq_trace *) trace;
     _Atomic(struct rq_hooks *)
         hooks; /* atomic: release when added, acquire by senders; NULL = none */
@@ -43,8 +46,9 @@ struct rmq_producer {
     struct rq_requests *requests; /* client/request.h */
 
     atomic_uint next_queue; /* atomic: relaxed: round robin */
-    /* A thread counts itself and then looks whether the producer is closed; shutdown closes and then looks whether somebody is inside: one
-     * of them sees the other, so nobody uses the instance after it is given up. */
+    /* A thread counts itself and then looks whether the producer is closed; shutdown closes and
+     * then looks whether somebody is inside: one of them sees the other, so nobody uses the
+     * instance after it is given up. */
     atomic_uint entered; /* atomic: seq_cst up, release down */
     atomic_bool closed;  /* atomic: seq_cst */
 
@@ -63,23 +67,24 @@ rmq_status rq_producer_begin_hooks(struct rmq_producer *producer,
                                    rmq_send_mode mode, struct rmq_send_context **out,
                                    rmq_error **err);
 
-/* What a send carries, under full names: the program's messages, or with a namespace copies of them that unname frees. */
+/* What a send carries, under full names: the program's messages, or with a namespace copies of them
+ * that unname frees. */
 struct rq_named {
     const rmq_message *const *messages;
     rmq_message **copies; /* NULL: none were needed */
     size_t count;
 };
-rmq_status rq_producer_name(const struct rmq_producer *producer,
-                            const rmq_message *const *messages, size_t count, struct rq_named *out,
-                            rmq_error **err);
+rmq_status rq_producer_name(const struct rmq_producer *producer, const rmq_message *const *messages,
+                            size_t count, struct rq_named *out, rmq_error **err);
 void rq_producer_unname(struct rq_named *named);
 
-/* A thread enters before it uses the instance and leaves after it. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED, RMQ_ERR_CLOSED. */
+/* A thread enters before it uses the instance and leaves after it. Errors: RMQ_ERR_INVALID,
+ * RMQ_ERR_FORKED, RMQ_ERR_CLOSED. */
 rmq_status rq_producer_enter(struct rmq_producer *producer, rmq_error **err);
 void rq_producer_leave(struct rmq_producer *producer);
 
-/* For the library's own messages (send-back to a retry topic): a producer on an instance that somebody else holds, without a group of its own
- * at the brokers. */
+/* For the library's own messages (send-back to a retry topic): a producer on an instance that
+ * somebody else holds, without a group of its own at the brokers. */
 rmq_status rq_producer_create_inner(struct rq_instance *instance,
                                     const rmq_producer_options *options, rmq_producer **out,
                                     rmq_error **err);
@@ -96,7 +101,8 @@ rmq_status rq_producer_send_half(struct rmq_producer *producer, const rmq_messag
 
 /* ---- producer_async.c ---- */
 
-/* Sends a message of the library's own; done is called exactly once when RMQ_OK was returned (see RQ_SEND_INNER), and never otherwise. */
+/* Sends a message of the library's own; done is called exactly once when RMQ_OK was returned (see
+ * RQ_SEND_INNER), and never otherwise. */
 rmq_status rq_producer_send_inner(struct rmq_producer *producer, const rmq_message *message,
                                   rmq_send_fn done, void *user, rmq_error **err);
 
@@ -108,7 +114,8 @@ struct rq_hdr_send_response;
 void rq_producer_trace_sent(struct rmq_producer *producer, const struct rq_send_op *op,
                             const struct rq_hdr_send_response *fields);
 
-/* A transaction was decided; what the record does not have yet is filled in. Any thread that has entered. */
+/* A transaction was decided; what the record does not have yet is filled in. Any thread that has
+ * entered. */
 struct rq_trace_end;
 void rq_producer_trace_ended(struct rmq_producer *producer, struct rq_trace_end *record,
                              rmq_transaction_state state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Sends that nobody waits for: with a callback, with an event, without an answer. Any thread; the work is done by send.c. Counterpart:
- * DefaultMQProducer.
+ * Sends that nobody waits for: with a callback, with an event, without an answer. Any thread; the
+ * work is done by send.c. Counterpart: DefaultMQProducer.
  */
 #include "client/producer.h"
 
@@ -98,7 +98,8 @@ static rmq_status start_async(struct rmq_producer *producer, const struct cargo 
     return RMQ_OK;
 }
 
-/* Behind the checks. Hooks of a send that is not accepted end here, the others with its completion. */
+/* Behind the checks. Hooks of a send that is not accepted end here, the others with its
+ * completion. */
 static rmq_status start_hooked(struct rmq_producer *producer, struct cargo *cargo,
                                struct rq_send_order *order, rmq_error **err)
 {

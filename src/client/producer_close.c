@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Shutdown of a producer: no send is taken any more, those under way are waited for, then cut off; the instance is given up. From any thread,
- * from a callback, and twice. Counterpart: DefaultMQProducerImpl.shutdown.
+ * Shutdown of a producer: no send is taken any more, those under way are waited for, then cut off;
+ * the instance is given up. From any thread, from a callback, and twice. Counterpart:
+ * DefaultMQProducerImpl.shutdown.
  */
 #include "client/producer.h"
 
@@ -106,7 +107,8 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     size_t cut = 0;
     if (!rq_send_pool_drain(producer->pool, deadline)) {
         cut = rq_send_pool_cut(producer->pool);
-        /* A step of a machine that had begun before ends on the loop before this returns; a later one sees the cut. */
+        /* A step of a machine that had begun before ends on the loop before this returns; a later
+         * one sees the cut. */
         (void)rq_instance_run(producer->instance, release_paused, producer->pool);
     }
     rq_accumulator_close(producer->accumulator);
@@ -132,7 +134,8 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     return RMQ_OK;
 }
 
-/* A second shutdown waits for the first, unless it is called from a callback for which the first may be waiting. */
+/* A second shutdown waits for the first, unless it is called from a callback for which the first
+ * may be waiting. */
 static rmq_status wait_for_other(struct rmq_producer *producer, int64_t timeout_ms, rmq_error **err)
 {
     int64_t deadline = rq_mono_ms() + timeout_ms;

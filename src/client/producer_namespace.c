@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Messages of a producer with a namespace: they go out as copies, with the same body, whose topic has its full name. On the sender's thread; without a
- * namespace nothing is done. Counterpart: ClientConfig.withNamespace.
+ * Messages of a producer with a namespace: they go out as copies, with the same body, whose topic
+ * has its full name. On the sender's thread; without a namespace nothing is done. Counterpart:
+ * ClientConfig.withNamespace.
  */
 #include "base/err.h"
 #include "base/mem.h"
@@ -27,9 +28,8 @@ static rmq_status name_message(const struct rmq_producer *producer, const rmq_me
     return st == RMQ_OK ? st : rq_error_set(err, st, "message of topic %s", topic);
 }
 
-rmq_status rq_producer_name(const struct rmq_producer *producer,
-                            const rmq_message *const *messages, size_t count, struct rq_named *out,
-                            rmq_error **err)
+rmq_status rq_producer_name(const struct rmq_producer *producer, const rmq_message *const *messages,
+                            size_t count, struct rq_named *out, rmq_error **err)
 {
     *out = (struct rq_named){.messages = messages};
     if (!producer->options.namespace_name) {

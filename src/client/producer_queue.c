@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Which queue a send goes to when the program says so: a given one, one by choice, one by key. On the sender's thread, before the operation is
- * taken: a choice is the program's code and may do as it likes. Counterparts: MessageQueueSelector and its implementations.
+ * Which queue a send goes to when the program says so: a given one, one by choice, one by key. On
+ * the sender's thread, before the operation is taken: a choice is the program's code and may do as
+ * it likes. Counterparts: MessageQueueSelector and its implementations.
  */
 #include "client/producer_queue.h"
 
@@ -182,7 +183,8 @@ size_t rmq_choose_by_hash(const rmq_message *message, const rmq_queues *queues, 
     return count > 0 && user ? index_by_key(user, count) : SIZE_MAX;
 }
 
-/* A counter whose bits are mixed (the finalizer of MurmurHash3): threads share it, and neighbours are far apart. */
+/* A counter whose bits are mixed (the finalizer of MurmurHash3): threads share it, and neighbours
+ * are far apart. */
 static uint64_t next_random(void)
 {
     static atomic_uint_fast64_t turn; /* atomic: relaxed */

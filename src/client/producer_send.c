@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Blocking sends, to any queue, a given one, one by selector or key, and of batches. Any thread but the loop; the work is done by send.c.
- * Counterpart: DefaultMQProducer.
+ * Blocking sends, to any queue, a given one, one by selector or key, and of batches. Any thread but
+ * the loop; the work is done by send.c. Counterpart: DefaultMQProducer.
  */
 #include "client/producer.h"
 

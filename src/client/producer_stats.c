@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Statistics of a producer, as a call and as an event. Written on the I/O thread, which owns the records of brokers.
+ * Statistics of a producer, as a call and as an event. Written on the I/O thread, which owns the
+ * records of brokers.
  */
 #include "base/err.h"
 #include "base/json.h"

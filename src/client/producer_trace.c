@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Trace records of a producer's sends and transactions, and the switch of its trace. Counterparts: SendMessageTraceHookImpl,
- * EndTransactionTraceHookImpl.
+ * Trace records of a producer's sends and transactions, and the switch of its trace. Counterparts:
+ * SendMessageTraceHookImpl, EndTransactionTraceHookImpl.
  */
 #include "client/producer.h"
 
@@ -91,7 +91,8 @@ void rq_producer_trace_ended(struct rmq_producer *producer, struct rq_trace_end 
 
 static rmq_status make_trace(struct rmq_producer *producer, rmq_error **err)
 {
-    const struct rq_trace_options options = {.group = plain(producer, producer->options.producer_group),
+    const struct rq_trace_options options = {.group =
+                                                 plain(producer, producer->options.producer_group),
                                              .topic = producer->options.customized_trace_topic,
                                              .batch_num = producer->options.trace_msg_batch_num};
     struct rq_trace *trace = NULL;

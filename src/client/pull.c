@@ -3,8 +3,8 @@
 /*
  * The pull of an owned queue: one request at a time, parked by the broker until there is something;
  * the answer's frame becomes the owner of its messages, which go into the process queue and to the
- * pool, and the next pull starts when there is room. On the I/O thread. Counterparts: PullMessageService,
- * DefaultMQPushConsumerImpl.pullMessage.
+ * pool, and the next pull starts when there is room. On the I/O thread. Counterparts:
+ * PullMessageService, DefaultMQPushConsumerImpl.pullMessage.
  */
 #include "base/err.h"
 #include "base/log.h"
@@ -136,7 +136,8 @@ static int64_t next_after(struct rq_owned *owned, const struct rq_views *views,
     return owned->next_offset + (pass ? 1 : 0);
 }
 
-/* The messages of an answer; *views stays NULL when there is none that could be read. RMQ_ERR_NOMEM: ask again. */
+/* The messages of an answer; *views stays NULL when there is none that could be read.
+ * RMQ_ERR_NOMEM: ask again. */
 static rmq_status read_messages(struct rq_owned *owned, struct rq_in *answer,
                                 const struct rq_hdr_pull_response *head, struct rq_views **views)
 {
@@ -158,7 +159,8 @@ static rmq_status filter_messages(struct rq_owned *owned, struct rq_views *views
 {
     struct rq_subscription *sub = owned->topic->sub;
     bool filters = rq_subscription_is_tag(sub) && sub->tag_count > 0;
-    return rq_pulled_create(views, owned->next_offset, size, filters ? rq_receive_wants : NULL, sub, out);
+    return rq_pulled_create(views, owned->next_offset, size, filters ? rq_receive_wants : NULL, sub,
+                            out);
 }
 
 static void advance(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
@@ -219,9 +221,8 @@ static void move_offset(struct rq_owned *owned, int64_t offset)
 {
     struct rq_subscribed *topic = owned->topic;
     rq_consumer_note(owned->consumer, RMQ_EVENT_OFFSET_ILLEGAL, "%s %s:%d %lld -> %lld",
-                     rq_consumer_plain(owned->consumer, owned->name.topic),
-                     owned->name.broker_name, (int)owned->name.queue_id,
-                     (long long)owned->next_offset, (long long)offset);
+                     rq_consumer_plain(owned->consumer, owned->name.topic), owned->name.broker_name,
+                     (int)owned->name.queue_id, (long long)owned->next_offset, (long long)offset);
     struct rq_owned *fresh = rq_owned_create(topic, &owned->name);
     if (!fresh) {
         rq_owned_retry(owned);

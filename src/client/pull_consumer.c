@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The life of a pull consumer, its registered topics and their shares. Public functions run on the program's threads.
- * Counterparts: DefaultMQPullConsumer, RebalancePullImpl.
+ * The life of a pull consumer, its registered topics and their shares. Public functions run on the
+ * program's threads. Counterparts: DefaultMQPullConsumer, RebalancePullImpl.
  */
 #include <rmq/pull_consumer.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Offsets that a pull consumer remembers, and their way to the brokers: on the I/O thread, one request of a queue at a time, so that no older offset can win
- * over a newer one. Counterpart: RemoteBrokerOffsetStore.
+ * Offsets that a pull consumer remembers, and their way to the brokers: on the I/O thread, one
+ * request of a queue at a time, so that no older offset can win over a newer one. Counterpart:
+ * RemoteBrokerOffsetStore.
  */
 #include <string.h>
 

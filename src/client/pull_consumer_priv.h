@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The inside of a pull consumer, shared by pull_consumer.c (life), pull_consumer_pull.c and pull_consumer_offsets.c. Membership and shares come from a
- * consumer whose queues are not pulled (client/consumer_priv.h). Counterpart: DefaultMQPullConsumerImpl.
+ * The inside of a pull consumer, shared by pull_consumer.c (life), pull_consumer_pull.c and
+ * pull_consumer_offsets.c. Membership and shares come from a consumer whose queues are not pulled
+ * (client/consumer_priv.h). Counterpart: DefaultMQPullConsumerImpl.
  */
 #ifndef RQ_CLIENT_PULL_CONSUMER_PRIV_H
 #define RQ_CLIENT_PULL_CONSUMER_PRIV_H

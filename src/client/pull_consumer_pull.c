@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A single pull: asked from the program's thread, sent and answered on the I/O thread, ended on the thread that waits or on the callback thread. The answer's
- * frame owns the messages of the result. Counterparts: DefaultMQPullConsumerImpl.pullSyncImpl and pullAsyncImpl, PullAPIWrapper.
+ * A single pull: asked from the program's thread, sent and answered on the I/O thread, ended on the
+ * thread that waits or on the callback thread. The answer's frame owns the messages of the result.
+ * Counterparts: DefaultMQPullConsumerImpl.pullSyncImpl and pullAsyncImpl, PullAPIWrapper.
  */
 #include <string.h>
 
@@ -70,8 +71,7 @@ static rmq_status decode(struct pull_op *op, struct rq_in *answer, struct rq_vie
     if (!frame) {
         return rq_error_set(&op->err, RMQ_ERR_NOMEM, "pull answer of %zu bytes", answer->size);
     }
-    rmq_status st =
-        rq_views_create(frame, answer->body, op->name.broker_name, views, &op->err);
+    rmq_status st = rq_views_create(frame, answer->body, op->name.broker_name, views, &op->err);
     if (st != RMQ_OK) {
         rq_frame_ref_release(frame);
     }
@@ -225,8 +225,7 @@ void rq_pull_consumer_cancel_pulls(struct rmq_pull_consumer *consumer)
 /* ---- asking: the program's threads ---- */
 
 static rmq_status make_op(struct rmq_pull_consumer *consumer, const struct rq_mq *name,
-                          const struct rq_selector *selector, struct pull_op **out,
-                          rmq_error **err)
+                          const struct rq_selector *selector, struct pull_op **out, rmq_error **err)
 {
     struct pull_op *op = rq_calloc(1, sizeof *op);
     if (!op || rq_mq_copy(&op->name, name) != RMQ_OK) {
@@ -255,15 +254,15 @@ static void fill_request(struct pull_op *op, int64_t offset, int32_t max_nums, b
     int64_t timeout = rq_timeout_ms(timeout_ms, block ? options->consumer_timeout_when_suspend_ms
                                                       : options->consumer_pull_timeout_ms);
     int64_t suspend = block ? options->broker_suspend_max_time_ms : 0;
-    op->fields = (struct rq_hdr_pull){
-        .consumer_group = rq_slice_str(options->consumer_group),
-        .topic = rq_slice_str(op->name.topic),
-        .queue_id = op->name.queue_id,
-        .queue_offset = offset,
-        .max_msg_nums = max_nums,
-        .sys_flag = RQ_PULL_SUBSCRIPTION | (block ? RQ_PULL_SUSPEND : 0),
-        .suspend_timeout_ms = suspend < timeout ? suspend : timeout,
-        .expression_type = rq_slice_str(op->sub->expression_type)};
+    op->fields =
+        (struct rq_hdr_pull){.consumer_group = rq_slice_str(options->consumer_group),
+                             .topic = rq_slice_str(op->name.topic),
+                             .queue_id = op->name.queue_id,
+                             .queue_offset = offset,
+                             .max_msg_nums = max_nums,
+                             .sys_flag = RQ_PULL_SUBSCRIPTION | (block ? RQ_PULL_SUSPEND : 0),
+                             .suspend_timeout_ms = suspend < timeout ? suspend : timeout,
+                             .expression_type = rq_slice_str(op->sub->expression_type)};
     RQ_SET(pull, &op->fields, subscription, rq_slice_str(op->sub->sub_string));
     rq_mutex_lock(&consumer->lock);
     const struct rq_pull_queue *queue = rq_pull_queue_get_locked(consumer, &op->name);
@@ -345,9 +344,9 @@ rmq_status rmq_pull_consumer_pull_selector(rmq_pull_consumer *consumer, const ch
 }
 
 rmq_status rmq_pull_consumer_pull(rmq_pull_consumer *consumer, const char *topic,
-                                  const char *broker_name, int32_t queue_id,
-                                  const char *expression, int64_t offset, int32_t max_nums,
-                                  int64_t timeout_ms, rmq_pull_result **out, rmq_error **err)
+                                  const char *broker_name, int32_t queue_id, const char *expression,
+                                  int64_t offset, int32_t max_nums, int64_t timeout_ms,
+                                  rmq_pull_result **out, rmq_error **err)
 {
     return rmq_pull_consumer_pull_selector(consumer, topic, broker_name, queue_id,
                                            RMQ_EXPRESSION_TAG, expression, offset, max_nums, false,
@@ -365,10 +364,12 @@ rmq_status rmq_pull_consumer_pull_block_if_not_found(rmq_pull_consumer *consumer
                                            0, out, err);
 }
 
-rmq_status rmq_pull_consumer_pull_selector_async(
-    rmq_pull_consumer *consumer, const char *topic, const char *broker_name, int32_t queue_id,
-    rmq_expression_type type, const char *expression, int64_t offset, int32_t max_nums,
-    bool block_if_not_found, int64_t timeout_ms, rmq_pull_fn fn, void *user, rmq_error **err)
+rmq_status rmq_pull_consumer_pull_selector_async(rmq_pull_consumer *consumer, const char *topic,
+                                                 const char *broker_name, int32_t queue_id,
+                                                 rmq_expression_type type, const char *expression,
+                                                 int64_t offset, int32_t max_nums,
+                                                 bool block_if_not_found, int64_t timeout_ms,
+                                                 rmq_pull_fn fn, void *user, rmq_error **err)
 {
     char room[RQ_NAMESPACED_MAX];
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),

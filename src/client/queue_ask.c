@@ -146,18 +146,18 @@ rmq_status rq_queue_ask_wait(struct rq_queue_ask *ask, const char *what, int32_t
 
 /* ---- the common questions ---- */
 
-static struct rq_queue_ask question(struct rq_instance *instance, const struct rq_mq *name, int code,
-                                    const struct rq_fields *table, const void *fields,
+static struct rq_queue_ask question(struct rq_instance *instance, const struct rq_mq *name,
+                                    int code, const struct rq_fields *table, const void *fields,
                                     int64_t timeout_ms)
 {
-    return (struct rq_queue_ask){
-        .instance = instance,
-        .name = *name,
-        .pick = RQ_PICK_MASTER,
-        .code = code,
-        .table = table,
-        .fields = fields,
-        .deadline_ms = rq_mono_ms() + rq_timeout_ms(timeout_ms, DEFAULT_TIMEOUT_MS)};
+    return (struct rq_queue_ask){.instance = instance,
+                                 .name = *name,
+                                 .pick = RQ_PICK_MASTER,
+                                 .code = code,
+                                 .table = table,
+                                 .fields = fields,
+                                 .deadline_ms =
+                                     rq_mono_ms() + rq_timeout_ms(timeout_ms, DEFAULT_TIMEOUT_MS)};
 }
 
 static rmq_status ask_offset(struct rq_queue_ask *ask, const char *what, int32_t not_found,
@@ -202,9 +202,8 @@ rmq_status rq_queue_search_offset(struct rq_instance *instance, const struct rq_
                                   int64_t timestamp_ms, int64_t timeout_ms, int64_t *out,
                                   rmq_error **err)
 {
-    struct rq_hdr_search_offset fields = {.topic = rq_slice_str(name->topic),
-                                          .queue_id = name->queue_id,
-                                          .timestamp = timestamp_ms};
+    struct rq_hdr_search_offset fields = {
+        .topic = rq_slice_str(name->topic), .queue_id = name->queue_id, .timestamp = timestamp_ms};
     struct rq_queue_ask ask = question(instance, name, RQ_REQ_SEARCH_OFFSET_BY_TIMESTAMP,
                                        &rq_tab_search_offset, &fields, timeout_ms);
     return ask_offset(&ask, "offset of a time", 0, out, err);

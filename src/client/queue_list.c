@@ -24,8 +24,8 @@ rmq_status rq_mq_copy(struct rq_mq *to, const struct rq_mq *from)
     }
     memcpy(text, from->topic, topic_size);
     memcpy(text + topic_size, from->broker_name, broker_size);
-    *to = (struct rq_mq){
-        .topic = text, .broker_name = text + topic_size, .queue_id = from->queue_id};
+    *to =
+        (struct rq_mq){.topic = text, .broker_name = text + topic_size, .queue_id = from->queue_id};
     return RMQ_OK;
 }
 

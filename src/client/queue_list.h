@@ -32,8 +32,8 @@ bool rq_queue_list_has(const struct rmq_queue_list *list, const struct rq_mq *na
 rmq_status rq_queue_list_of_route(const struct rq_route *route, const char *topic,
                                   struct rmq_queue_list **out);
 
-/* The readable queues of a topic, asked for at the name server when they are not known; waits, timeout_ms 0 = 5000. Not on the I/O thread. Errors: those of
- * rq_route_wait. */
+/* The readable queues of a topic, asked for at the name server when they are not known; waits,
+ * timeout_ms 0 = 5000. Not on the I/O thread. Errors: those of rq_route_wait. */
 struct rq_instance;
 rmq_status rq_queue_list_fetch(struct rq_instance *instance, const char *topic, int64_t timeout_ms,
                                struct rmq_queue_list **out, rmq_error **err);

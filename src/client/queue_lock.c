@@ -96,8 +96,8 @@ static void lose(struct rq_owned *owned)
     atomic_store(&owned->open_until_ms, 0);
     owned->locked = false;
     rq_consumer_note(owned->consumer, RMQ_EVENT_LOCK_LOST, "%s %s:%d",
-                     rq_consumer_plain(owned->consumer, owned->name.topic),
-                     owned->name.broker_name, (int)owned->name.queue_id);
+                     rq_consumer_plain(owned->consumer, owned->name.topic), owned->name.broker_name,
+                     (int)owned->name.queue_id);
 }
 
 static void grant(struct rq_owned *owned, int64_t asked_ms)
@@ -271,7 +271,8 @@ static void on_retry(struct rq_timer *timer)
 
 /* ---- giving up ---- */
 
-/* Ordered queues whose hands hold something are kept until they are empty, or for consumeTimeout. */
+/* Ordered queues whose hands hold something are kept until they are empty, or for
+ * consumeTimeout. */
 void rq_owned_give_up(struct rq_owned *owned)
 {
     if (!rq_consumer_locks(owned->consumer) || rq_order_hands_are_empty(owned)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Notices of changed queues (see the header). Made on the I/O thread, told on the callback thread. */
+/* Notices of changed queues (see the header). Made on the I/O thread, told on the callback
+ * thread. */
 #include "client/queue_notices.h"
 
 #include "base/log.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Tells a program that the queues of a topic were shared out anew: two lists, on the callback thread. Made on the I/O thread; what cannot be told for want of
- * memory is logged. Counterpart: MessageQueueListener.
+ * Tells a program that the queues of a topic were shared out anew: two lists, on the callback
+ * thread. Made on the I/O thread; what cannot be told for want of memory is logged. Counterpart:
+ * MessageQueueListener.
  */
 #ifndef RQ_CLIENT_QUEUE_NOTICES_H
 #define RQ_CLIENT_QUEUE_NOTICES_H

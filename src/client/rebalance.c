@@ -2,9 +2,10 @@
 /* Copyright The librmq Authors */
 /*
  * The share of each subscribed topic: asks a broker who is in the group and computes the share, or
- * asks for the share itself (assignment.c), and takes up or gives up queues. One request per topic at a time, on the I/O thread; at start, when
- * the group or the route changes, and every rebalanceInterval. A failure leaves everything as it is
- * and is tried again soon. Counterparts: RebalanceService, RebalanceImpl, RebalancePushImpl.
+ * asks for the share itself (assignment.c), and takes up or gives up queues. One request per topic
+ * at a time, on the I/O thread; at start, when the group or the route changes, and every
+ * rebalanceInterval. A failure leaves everything as it is and is tried again soon. Counterparts:
+ * RebalanceService, RebalanceImpl, RebalancePushImpl.
  */
 #include <string.h>
 

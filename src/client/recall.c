@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Taking back a message that waits for its time. Any thread that may block. Counterpart: DefaultMQProducerImpl.recallMessage. */
+/* Taking back a message that waits for its time. Any thread that may block. Counterpart:
+ * DefaultMQProducerImpl.recallMessage. */
 #include <string.h>
 
 #include <rmq/producer.h>
@@ -14,7 +15,8 @@
 #include "wire/recall.h"
 
 static rmq_status ask(struct rmq_producer *producer, const char *topic, const char *handle,
-                      struct rq_slice broker_name, const char *addr, int64_t deadline_ms, rmq_error **err)
+                      struct rq_slice broker_name, const char *addr, int64_t deadline_ms,
+                      rmq_error **err)
 {
     struct rq_hdr_recall fields = {.producer_group = rq_slice_str(producer->options.producer_group),
                                    .topic = rq_slice_str(topic),
@@ -42,7 +44,8 @@ static rmq_status recall(struct rmq_producer *producer, const char *topic, const
     const struct rq_route_broker *broker = rq_route_find_broker(route, broker_name);
     const char *addr = broker ? rq_route_addr_of(broker, RQ_MASTER_ID) : NULL;
     st = addr ? ask(producer, topic, handle, broker_name, addr, deadline_ms, err)
-              : rq_error_set(err, RMQ_ERR_NO_BROKER, "broker %.*s has no master in the route of topic %s",
+              : rq_error_set(err, RMQ_ERR_NO_BROKER,
+                             "broker %.*s has no master in the route of topic %s",
                              (int)broker_name.n, broker_name.p, topic);
     rq_route_release(route);
     return st;
@@ -64,7 +67,8 @@ rmq_status rmq_producer_recall(rmq_producer *producer, const char *topic, const 
         st = rq_error_set(err, RMQ_ERR_STATE, "a recall on the I/O thread");
     } else if (!topic || rq_topic_check(rq_slice_str(topic), err) != RMQ_OK) {
         st = topic ? RMQ_ERR_INVALID : rq_error_set(err, RMQ_ERR_INVALID, "topic is NULL");
-    } else if (!recall_handle || !rq_recall_handle_read(rq_slice_str(recall_handle), &text, &handle)) {
+    } else if (!recall_handle ||
+               !rq_recall_handle_read(rq_slice_str(recall_handle), &text, &handle)) {
         st = rq_error_set(err, RMQ_ERR_INVALID, "recall handle is invalid");
     } else {
         st = recall(producer, topic, recall_handle, handle.broker_name,

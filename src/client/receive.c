@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What came for an owned queue, whether it was pulled or popped: messages are shown under their topic and go to the process queue and to the pool; an answer
- * without any makes the next request wait. On the I/O thread. Counterpart: the callbacks of DefaultMQPushConsumerImpl.pullMessage and popMessage.
+ * What came for an owned queue, whether it was pulled or popped: messages are shown under their
+ * topic and go to the process queue and to the pool; an answer without any makes the next request
+ * wait. On the I/O thread. Counterpart: the callbacks of DefaultMQPushConsumerImpl.pullMessage and
+ * popMessage.
  */
 #include "base/err.h"
 #include "base/log.h"
@@ -103,8 +105,9 @@ static void note_failure(struct rq_owned *owned, rmq_status status, const struct
     rmq_error *err = NULL;
     rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name,
                     owned->pops ? "pop" : "pull", &err);
-    RQ_LOG(WARN, "a pull or pop was refused, tried again until it works", "topic=%s queue=%d why=%s",
-           owned->name.topic, (int)owned->name.queue_id, rmq_error_message(err));
+    RQ_LOG(WARN, "a pull or pop was refused, tried again until it works",
+           "topic=%s queue=%d why=%s", owned->name.topic, (int)owned->name.queue_id,
+           rmq_error_message(err));
     rmq_error_destroy(err);
 }
 

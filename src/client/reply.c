@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Replies (see the header). A pushed one has its parts in the header's fields: it is written down as brokers store messages, so that it is
- * read like any other. Any thread. Counterparts: ClientRemotingProcessor.receiveReplyMessage, MessageUtil.createReplyMessage.
+ * Replies (see the header). A pushed one has its parts in the header's fields: it is written down
+ * as brokers store messages, so that it is read like any other. Any thread. Counterparts:
+ * ClientRemotingProcessor.receiveReplyMessage, MessageUtil.createReplyMessage.
  */
 #include "client/reply.h"
 
@@ -78,7 +79,8 @@ rmq_status rq_reply_view(struct rq_in *in, size_t max, struct rq_views **out, rm
 
 static rmq_status copy_marks(const rmq_message_view *request, rmq_message *reply)
 {
-    static const char *const names[] = {RQ_PROP_CORRELATION_ID, RQ_PROP_REPLY_TO_CLIENT, RQ_PROP_TTL};
+    static const char *const names[] = {RQ_PROP_CORRELATION_ID, RQ_PROP_REPLY_TO_CLIENT,
+                                        RQ_PROP_TTL};
     rmq_status st = rq_message_put(reply, RQ_PROP_MSG_TYPE, "reply");
     for (size_t i = 0; st == RMQ_OK && i < sizeof names / sizeof names[0]; i++) {
         const char *value = rq_view_property(request, names[i]);
@@ -87,7 +89,8 @@ static rmq_status copy_marks(const rmq_message_view *request, rmq_message *reply
     return st;
 }
 
-rmq_status rmq_message_create_reply(const rmq_message_view *request, rmq_message **out, rmq_error **err)
+rmq_status rmq_message_create_reply(const rmq_message_view *request, rmq_message **out,
+                                    rmq_error **err)
 {
     if (!request || !out) {
         return rq_error_set(err, RMQ_ERR_INVALID, "reply: request and out are required");
@@ -116,7 +119,8 @@ rmq_status rmq_message_create_reply(const rmq_message_view *request, rmq_message
     return st;
 }
 
-/* To the broker that had the request, since it knows the requester; to any of the cluster when that fails. */
+/* To the broker that had the request, since it knows the requester; to any of the cluster when that
+ * fails. */
 static rmq_status send_reply(rmq_producer *producer, const rmq_message_view *request,
                              const rmq_message *reply, int64_t timeout_ms, rmq_error **err)
 {

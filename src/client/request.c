@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Requests: a message with a correlation id is sent asynchronously, and a record waits under that id for the reply, the failure of the send, the deadline
- * or the shutdown. Who takes the record out of the table completes it, so there is exactly one completion. Callers on any thread, replies and
- * deadlines on the I/O thread, callbacks on the callback thread. Counterparts: DefaultMQProducerImpl.request, RequestFutureHolder.
+ * Requests: a message with a correlation id is sent asynchronously, and a record waits under that
+ * id for the reply, the failure of the send, the deadline or the shutdown. Who takes the record out
+ * of the table completes it, so there is exactly one completion. Callers on any thread, replies and
+ * deadlines on the I/O thread, callbacks on the callback thread. Counterparts:
+ * DefaultMQProducerImpl.request, RequestFutureHolder.
  */
 #include "client/request.h"
 
@@ -28,7 +30,8 @@
 #include "wire/namespace.h"
 #include "wire/properties.h"
 
-#define GREET_MS      500 /* at most so long a first request waits for brokers to know this client */
+/* at most so long a first request waits for brokers to know this client */
+#define GREET_MS      500
 #define GREET_LOOK_MS 1
 
 struct rq_requests {
@@ -164,17 +167,18 @@ static void destroy_event(struct rmq_event *event)
     drop_request(RQ_CONTAINER_OF(event, struct request, event));
 }
 
-/* The event takes the completion's reference over, and may be gone as soon as it is posted; a shutdown waits until then, so that the producer can still
- * take its name off the event. */
+/* The event takes the completion's reference over, and may be gone as soon as it is posted; a
+ * shutdown waits until then, so that the producer can still take its name off the event. */
 static void post_event(struct request *request)
 {
     struct rq_requests *requests = request->requests;
-    request->event = (struct rmq_event){.type = RMQ_EVENT_REPLY,
-                                        .token = request->way.token,
-                                        .source = requests->producer,
-                                        .error = request->err,
-                                        .message = request->reply ? &request->reply->items[0] : NULL,
-                                        .destroy = destroy_event};
+    request->event =
+        (struct rmq_event){.type = RMQ_EVENT_REPLY,
+                           .token = request->way.token,
+                           .source = requests->producer,
+                           .error = request->err,
+                           .message = request->reply ? &request->reply->items[0] : NULL,
+                           .destroy = destroy_event};
     rq_list_init(&request->event.node);
     rq_mutex_lock(&requests->lock);
     requests->refs++;
@@ -204,8 +208,9 @@ static void complete(struct request *request)
 static void fail_late(struct request *request, bool stored)
 {
     long long took = (long long)(rq_mono_ms() - request->started_ms);
-    rq_error_set(&request->err, RMQ_ERR_TIMEOUT, "no reply to request %s within %lld ms, which was %s",
-                 request->id, took, stored ? "sent" : "not confirmed by a broker");
+    rq_error_set(&request->err, RMQ_ERR_TIMEOUT,
+                 "no reply to request %s within %lld ms, which was %s", request->id, took,
+                 stored ? "sent" : "not confirmed by a broker");
     rq_error_mark(request->err, false, true);
 }
 
@@ -231,8 +236,9 @@ static rmq_status mark_message(struct rmq_producer *producer, const struct reque
     char ttl[24];
     (void)snprintf(ttl, sizeof ttl, "%lld", (long long)timeout_ms);
     rmq_status st = rq_message_put(message, RQ_PROP_CORRELATION_ID, request->id);
-    st = st ? st : rq_message_put(message, RQ_PROP_REPLY_TO_CLIENT,
-                                  rq_instance_client_id(producer->instance));
+    st = st ? st
+            : rq_message_put(message, RQ_PROP_REPLY_TO_CLIENT,
+                             rq_instance_client_id(producer->instance));
     return st ? st : rq_message_put(message, RQ_PROP_TTL, ttl);
 }
 
@@ -248,7 +254,8 @@ static void look_greeted(void *arg)
     greet->done = rq_instance_has_greeted(greet->instance);
 }
 
-static void greet_brokers(struct rmq_producer *producer, const rmq_message *message, int64_t deadline_ms)
+static void greet_brokers(struct rmq_producer *producer, const rmq_message *message,
+                          int64_t deadline_ms)
 {
     struct greet greet = {.instance = producer->instance};
     char room[RQ_NAMESPACED_MAX];
@@ -318,7 +325,7 @@ static rmq_status send_request(struct rmq_producer *producer, struct request *re
     }
     bool ours = claim(request);
     drop_request(request); /* the send's */
-    if (!ours) { /* the deadline or the shutdown was first: it counts as accepted */
+    if (!ours) {           /* the deadline or the shutdown was first: it counts as accepted */
         if (err) {
             rmq_error_destroy(*err);
             *err = NULL;
@@ -330,8 +337,8 @@ static rmq_status send_request(struct rmq_producer *producer, struct request *re
 }
 
 /* out (may be NULL) gets a reference of the request. */
-static rmq_status start(struct rmq_producer *producer, const rmq_message *message, int64_t timeout_ms,
-                        struct way way, struct request **out, rmq_error **err)
+static rmq_status start(struct rmq_producer *producer, const rmq_message *message,
+                        int64_t timeout_ms, struct way way, struct request **out, rmq_error **err)
 {
     struct request *request = rq_calloc(1, sizeof *request);
     rmq_message *copy = request ? rq_message_copy(message) : NULL;
@@ -371,7 +378,8 @@ static rmq_status begin(struct rmq_producer *producer, const rmq_message *messag
     return st;
 }
 
-static rmq_status take_outcome(struct request *request, const rmq_message_view **reply, rmq_error **err)
+static rmq_status take_outcome(struct request *request, const rmq_message_view **reply,
+                               rmq_error **err)
 {
     rmq_status st = request->err ? rmq_error_status(request->err) : RMQ_OK;
     if (st == RMQ_OK) {
@@ -384,8 +392,8 @@ static rmq_status take_outcome(struct request *request, const rmq_message_view *
     return st;
 }
 
-rmq_status rmq_producer_request(rmq_producer *producer, const rmq_message *message, int64_t timeout_ms,
-                                const rmq_message_view **reply, rmq_error **err)
+rmq_status rmq_producer_request(rmq_producer *producer, const rmq_message *message,
+                                int64_t timeout_ms, const rmq_message_view **reply, rmq_error **err)
 {
     struct request *request = NULL;
     if (!reply) {
@@ -397,7 +405,8 @@ rmq_status rmq_producer_request(rmq_producer *producer, const rmq_message *messa
         return st;
     }
     if (rq_loop_in(rq_instance_loop(producer->instance)) || rq_executor_in()) {
-        st = rq_error_set(err, RMQ_ERR_STATE, "a blocking request on a thread that its reply needs");
+        st =
+            rq_error_set(err, RMQ_ERR_STATE, "a blocking request on a thread that its reply needs");
     } else {
         st = start(producer, message, timeout_ms, (struct way){0}, &request, err);
     }
@@ -448,7 +457,8 @@ rmq_status rmq_producer_request_event(rmq_producer *producer, const rmq_message 
 
 bool rq_requests_reply(struct rq_requests *requests, struct rq_peer *peer, struct rq_in *in)
 {
-    struct rq_slice id = rq_props_get(rq_header_ext(in->header, "properties"), RQ_PROP_CORRELATION_ID);
+    struct rq_slice id =
+        rq_props_get(rq_header_ext(in->header, "properties"), RQ_PROP_CORRELATION_ID);
     rq_mutex_lock(&requests->lock);
     struct request *request = id.n ? rq_map_get(&requests->pending, id) : NULL;
     if (request) {
@@ -468,9 +478,10 @@ bool rq_requests_reply(struct rq_requests *requests, struct rq_peer *peer, struc
     return true;
 }
 
-/* Takes out one request that is late, or any when all are to go; the deadline of the next in *next_ms. */
-static struct request *take_late(struct rq_requests *requests, int64_t now_ms, bool all, bool *stored,
-                                 int64_t *next_ms)
+/* Takes out one request that is late, or any when all are to go; the deadline of the next in
+ * *next_ms. */
+static struct request *take_late(struct rq_requests *requests, int64_t now_ms, bool all,
+                                 bool *stored, int64_t *next_ms)
 {
     struct request *late = NULL;
     const struct rq_map_entry *entry;
@@ -502,7 +513,8 @@ static void look_at_time(struct rq_requests *requests)
         complete(late);
     }
     if (next_ms != RQ_FOREVER) {
-        rq_timer_start_at(rq_instance_loop(requests->producer->instance), &requests->timer, next_ms);
+        rq_timer_start_at(rq_instance_loop(requests->producer->instance), &requests->timer,
+                          next_ms);
     }
 }
 
@@ -543,8 +555,8 @@ bool rq_requests_close(struct rq_requests *requests, int64_t deadline_ms)
     wait_for_replies(requests, deadline_ms);
     while ((cut = take_late(requests, 0, true, &stored, &next_ms))) {
         any = true;
-        rq_error_set(&cut->err, RMQ_ERR_CLOSED, "the producer was shut down before a reply to request %s",
-                     cut->id);
+        rq_error_set(&cut->err, RMQ_ERR_CLOSED,
+                     "the producer was shut down before a reply to request %s", cut->id);
         rq_error_mark(cut->err, false, true);
         complete(cut);
     }

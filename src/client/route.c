@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Route snapshots: made on the I/O thread from a name server's answer, read by any thread, freed by the last holder. Counterparts:
- * MQClientInstance.topicRouteData2TopicPublishInfo and topicRouteData2TopicSubscribeInfo.
+ * Route snapshots: made on the I/O thread from a name server's answer, read by any thread, freed by
+ * the last holder. Counterparts: MQClientInstance.topicRouteData2TopicPublishInfo and
+ * topicRouteData2TopicSubscribeInfo.
  */
 #include "client/route.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Routes: an immutable, counted snapshot per topic, made from the name server's answer. Whoever works with a route holds a
- * reference; a refresh replaces the snapshot and never changes one. Health of brokers is apart, one record per broker name,
- * living as long as the instance. Counterparts: TopicRouteData, TopicPublishInfo, MQFaultStrategy.
+ * Routes: an immutable, counted snapshot per topic, made from the name server's answer. Whoever
+ * works with a route holds a reference; a refresh replaces the snapshot and never changes one.
+ * Health of brokers is apart, one record per broker name, living as long as the instance.
+ * Counterparts: TopicRouteData, TopicPublishInfo, MQFaultStrategy.
  */
 #ifndef RQ_CLIENT_ROUTE_H
 #define RQ_CLIENT_ROUTE_H
@@ -27,7 +28,8 @@ struct rq_broker_health {
     char *name;
     /* atomic: relaxed: a hint; monotonic ms before which other brokers are preferred. */
     _Atomic int64_t available_at_ms;
-    /* atomic: relaxed: did not answer; used only when nothing else is left, until a probe succeeds. */
+    /* atomic: relaxed: did not answer; used only when nothing else is left, until a probe
+     * succeeds. */
     atomic_bool suspect;
     struct rq_latency latency; /* of sends that were answered */
 };
@@ -49,7 +51,8 @@ struct rq_route_broker {
     struct rq_route_addr *addrs;
 };
 
-/* A queue of the topic: index into brokers and id. Both lists are sorted by broker name, then id. */
+/* A queue of the topic: index into brokers and id. Both lists are sorted by broker name, then
+ * id. */
 struct rq_route_queue {
     const struct rq_route_broker *broker;
     int32_t id;
@@ -76,8 +79,8 @@ const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route,
 /* Address of a broker id; NULL when there is none. */
 const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id);
 
-/* What a route is tied to: the health record of a broker name (NULL when out of memory), and a retained peer for an address (NULL when it has no
- * such form). */
+/* What a route is tied to: the health record of a broker name (NULL when out of memory), and a
+ * retained peer for an address (NULL when it has no such form). */
 struct rq_route_env {
     struct rq_broker_health *(*health)(void *user, struct rq_slice name);
     struct rq_peer *(*peer)(void *user, const char *addr); /* may be NULL */
@@ -85,8 +88,9 @@ struct rq_route_env {
     void *user;
 };
 
-/* From the JSON of a GET_ROUTEINFO_BY_TOPIC answer. default_queues > 0: the answer is TBW102's, and the topic gets min(default_queues, read queues)
- * queues of each broker to send to. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
+/* From the JSON of a GET_ROUTEINFO_BY_TOPIC answer. default_queues > 0: the answer is TBW102's, and
+ * the topic gets min(default_queues, read queues) queues of each broker to send to. Errors:
+ * RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
 rmq_status rq_route_create(const char *topic, struct rq_slice json, int32_t default_queues,
                            const struct rq_route_env *env, struct rq_route **out, rmq_error **err);
 

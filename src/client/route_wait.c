@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A blocking look-up of a route (see the header). The look-up always completes, at its deadline at the latest. */
+/* A blocking look-up of a route (see the header). The look-up always completes, at its deadline at
+ * the latest. */
 #include "client/route_wait.h"
 
 #include "base/err.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The machine of a send (see send.h): choose a queue, write the frame, wait for the answer, try again. One deadline for all attempts; while another
- * broker could take the message, an attempt gets only its share. Counterparts: DefaultMQProducerImpl.sendKernelImpl, MQClientAPIImpl.sendMessage.
+ * The machine of a send (see send.h): choose a queue, write the frame, wait for the answer, try
+ * again. One deadline for all attempts; while another broker could take the message, an attempt
+ * gets only its share. Counterparts: DefaultMQProducerImpl.sendKernelImpl,
+ * MQClientAPIImpl.sendMessage.
  */
 #include "client/send.h"
 
@@ -19,7 +21,7 @@
 
 #define BODY_COPY_MAX  8192 /* larger bodies with an owner count are referenced by the frame */
 #define HEADER_ROOM    768  /* what a header takes beside topic and properties */
-#define BUSY_PAUSE_MS  100 /* half of it to one and a half, before the second attempt */
+#define BUSY_PAUSE_MS  100  /* half of it to one and a half, before the second attempt */
 #define BUSY_DOUBLINGS 4
 
 static const char *topic_of(const struct rq_send_op *op)
@@ -78,7 +80,8 @@ static void fill_header(const struct rq_send_op *op, struct rq_hdr_send *fields)
 static rmq_status make_frame(const struct rq_send_op *op, int32_t flag, struct rq_out **result)
 {
     struct rq_body *body = op->body;
-    /* A borrowed body is the program's again when the send completes, which may be before a late frame is written. */
+    /* A borrowed body is the program's again when the send completes, which may be before a late
+     * frame is written. */
     bool copy = body->size <= BODY_COPY_MAX || is_borrowed(body);
     struct rq_out *out = rq_out_create(HEADER_ROOM + op->topic_len + 2 * op->properties_len +
                                        (copy ? body->size : 0));
@@ -131,15 +134,15 @@ static rmq_status take_result(struct rq_send_op *op, const struct rq_header *hea
     rq_buf_add_slice(&op->text, fields.recall_handle);
     rq_buf_add_char(&op->text, '\0');
     bool ok = rq_buf_status(&op->text) == RMQ_OK;
-    op->result = (struct rmq_send_result){.status = status,
-                                          .queue_id = fields.queue_id,
-                                          .queue_offset = fields.queue_offset,
-                                          .msg_id = op->batch ? op->ids : op->unique_id,
-                                          .offset_msg_id = ok ? op->text.data + id_at : "",
-                                          .topic = rq_namespace_plain(
-                                              op->producer->options.namespace_name, op->text.data),
-                                          .broker_name = ok ? op->text.data + broker_at : "",
-                                          .recall_handle = ok ? op->text.data + handle_at : ""};
+    op->result = (struct rmq_send_result){
+        .status = status,
+        .queue_id = fields.queue_id,
+        .queue_offset = fields.queue_offset,
+        .msg_id = op->batch ? op->ids : op->unique_id,
+        .offset_msg_id = ok ? op->text.data + id_at : "",
+        .topic = rq_namespace_plain(op->producer->options.namespace_name, op->text.data),
+        .broker_name = ok ? op->text.data + broker_at : "",
+        .recall_handle = ok ? op->text.data + handle_at : ""};
     op->has_result = true;
     rq_producer_trace_sent(op->producer, op, &fields);
     return RMQ_OK;
@@ -352,8 +355,9 @@ static void go_on(struct rq_timer *timer)
     }
 }
 
-/* A busy broker that no other can stand in for gets some time: attempts at once would all fall into the same moment. The pause doubles, and is another
- * for each send, so that those that were refused together do not come back together. false: not now. */
+/* A busy broker that no other can stand in for gets some time: attempts at once would all fall into
+ * the same moment. The pause doubles, and is another for each send, so that those that were refused
+ * together do not come back together. false: not now. */
 static bool pause_first(struct rq_send_op *op, int32_t code, int64_t now_ms)
 {
     if (code != RQ_RESP_SYSTEM_BUSY || op->attempt >= op->attempts_max ||
@@ -382,7 +386,8 @@ void rq_send_release_paused(struct rq_send_pool *pool)
     }
 }
 
-/* Another broker may permit what this one does not; the same one will not, however often it is asked. */
+/* Another broker may permit what this one does not; the same one will not, however often it is
+ * asked. */
 static bool is_final(const struct rq_send_op *op, int32_t code, int64_t now_ms)
 {
     return code == RQ_RESP_NO_PERMISSION &&

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A send from acceptance to completion. A send is an operation object from its producer's pool: prepared and first tried on the caller's thread, tried
- * again on the I/O thread, completed to a waiting thread, to the callback thread or to an event queue. Two sides may end it, the machine (answer or
- * last failure) and the shutdown that cuts it off; one atomic word says who was first, so that there is exactly one completion, and the object is used
- * again only when both sides have let go of it. Counterparts: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.
+ * A send from acceptance to completion. A send is an operation object from its producer's pool:
+ * prepared and first tried on the caller's thread, tried again on the I/O thread, completed to a
+ * waiting thread, to the callback thread or to an event queue. Two sides may end it, the machine
+ * (answer or last failure) and the shutdown that cuts it off; one atomic word says who was first,
+ * so that there is exactly one completion, and the object is used again only when both sides have
+ * let go of it. Counterparts: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.
  */
 #ifndef RQ_CLIENT_SEND_H
 #define RQ_CLIENT_SEND_H
@@ -26,7 +28,8 @@
 
 struct rmq_producer; /* client/producer.h */
 
-/* INNER is the library's own: done runs on the thread that ends the send, which is the I/O thread or the sender's, and must not wait. */
+/* INNER is the library's own: done runs on the thread that ends the send, which is the I/O thread
+ * or the sender's, and must not wait. */
 enum rq_send_mode { RQ_SEND_SYNC, RQ_SEND_ASYNC, RQ_SEND_EVENT, RQ_SEND_ONEWAY, RQ_SEND_INNER };
 
 /* Bits of rq_send_op.state. */
@@ -114,16 +117,19 @@ struct rq_send_counts {
     uint64_t busy; /* refused: the window was full */
 };
 
-/* All sends of a producer: window, free objects, and what shutdown waits for. Counted: the producer, and each object that is not free. */
+/* All sends of a producer: window, free objects, and what shutdown waits for. Counted: the
+ * producer, and each object that is not free. */
 struct rq_send_pool {
     struct rq_mpsc completed; /* asynchronous sends that wait for their callback */
     struct rq_work work;      /* posted when completed stops being empty */
     /* atomic: acq_rel: the work is the callback thread's from posting until it runs. */
     atomic_bool work_posted;
-    struct rq_loop *
-        loop; /* of the instance, set before the first send; its completions of one turn share one wake-up of the callback thread */
+    /* of the instance, set before the first send; its completions of one turn share one wake-up
+         * of the callback thread */
+    struct rq_loop *loop;
     struct rq_task post_work; /* work_posted is its guard, too */
-    struct rq_list paused;    /* owned by the I/O thread: sends that pause before their next attempt */
+    /* owned by the I/O thread: sends that pause before their next attempt */
+    struct rq_list paused;
     rmq_events *events;
     int32_t window_max;
     int64_t window_bytes_max;
@@ -170,25 +176,30 @@ struct rq_send_order {
 void rq_send_pool_counts(struct rq_send_pool *pool, struct rq_send_counts *counts, int32_t *window,
                          int64_t *window_bytes);
 
-/* An operation; asynchronous ones take a place in the window. Errors: RMQ_ERR_CLOSED, RMQ_ERR_BUSY, RMQ_ERR_NOMEM, RMQ_ERR_IO. */
+/* An operation; asynchronous ones take a place in the window. Errors: RMQ_ERR_CLOSED, RMQ_ERR_BUSY,
+ * RMQ_ERR_NOMEM, RMQ_ERR_IO. */
 rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_order *order,
                              struct rq_send_op **out, rmq_error **err);
 
-/* Gives back an operation that cannot be begun. false: the shutdown has completed it already, so it counts as accepted. */
+/* Gives back an operation that cannot be begun. false: the shutdown has completed it already, so it
+ * counts as accepted. */
 bool rq_send_pool_untake(struct rq_send_op *op);
 
-/* The machine has come to an end with outcome written into op: delivers it unless the shutdown was first. The caller must not touch
- * op afterwards, unless it is the blocking caller who waits for it. */
+/* The machine has come to an end with outcome written into op: delivers it unless the shutdown was
+ * first. The caller must not touch op afterwards, unless it is the blocking caller who waits for
+ * it. */
 void rq_send_deliver(struct rq_send_op *op);
 
 /* The completion of a blocking send was received. */
 void rq_send_consumed(struct rq_send_op *op);
 
-/* Machine steps ask this first: true when the shutdown has taken the completion over; the machine is then over and op must not be touched. */
+/* Machine steps ask this first: true when the shutdown has taken the completion over; the machine
+ * is then over and op must not be touched. */
 bool rq_send_is_cut(struct rq_send_op *op);
 
-/* Shutdown. close: no send is accepted any more, waiters for the window wake. drain: waits until no send is active (on the callback thread: until
- * none is undelivered); false at the deadline. cut: completes all undelivered ones with RMQ_ERR_CLOSED and returns their number. */
+/* Shutdown. close: no send is accepted any more, waiters for the window wake. drain: waits until no
+ * send is active (on the callback thread: until none is undelivered); false at the deadline. cut:
+ * completes all undelivered ones with RMQ_ERR_CLOSED and returns their number. */
 void rq_send_pool_close(struct rq_send_pool *pool);
 bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms);
 size_t rq_send_pool_cut(struct rq_send_pool *pool);
@@ -210,13 +221,14 @@ rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const
 #define RQ_SEND_PROPERTIES_MAX ((size_t)128 * 1024) /* of a buffer for one message's */
 #define RQ_SEND_BATCH_MAX      ((size_t)32 << 20)
 
-/* Appends one record to a batch and its id to ids, with commas between. id has RQ_UNIQUE_ID_MAX + 1 bytes; properties is a buffer to work in.
- * Nothing is appended on an error but RMQ_ERR_NOMEM. */
+/* Appends one record to a batch and its id to ids, with commas between. id has RQ_UNIQUE_ID_MAX + 1
+ * bytes; properties is a buffer to work in. Nothing is appended on an error but RMQ_ERR_NOMEM. */
 rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs, int64_t mono_ms,
                             char *id, struct rq_buf *properties, struct rq_buf *out,
                             struct rq_buf *ids, rmq_error **err);
 
-/* A batch whose records are there; takes body and ids over. envelope: a message with the topic and the wait flag of all. */
+/* A batch whose records are there; takes body and ids over. envelope: a message with the topic and
+ * the wait flag of all. */
 rmq_status rq_send_prepare_carrier(struct rq_send_op *op, const rmq_message *envelope,
                                    struct rq_buf *body, struct rq_buf *ids, rmq_error **err);
 
@@ -226,7 +238,8 @@ size_t rq_send_batch_fits(const struct rmq_producer *producer, const rmq_message
 
 /* ---- send.c: the machine ---- */
 
-/* Begins: with op->route known an attempt is made at once, else the route is looked up first. Completes through rq_send_deliver. */
+/* Begins: with op->route known an attempt is made at once, else the route is looked up first.
+ * Completes through rq_send_deliver. */
 void rq_send_begin(struct rq_send_op *op);
 
 /* Loop. Behind rq_send_pool_cut: machines that pause come to their end. */

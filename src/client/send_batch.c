@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * From messages to one operation: checks of a batch, one record for each message with an id of its own, the envelope, which is never compressed. On the
- * sender's thread. Counterpart: MessageBatch.
+ * From messages to one operation: checks of a batch, one record for each message with an id of its
+ * own, the envelope, which is never compressed. On the sender's thread. Counterpart: MessageBatch.
  */
 #include <string.h>
 

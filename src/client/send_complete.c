@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * How sends complete: to waiting threads, on the callback thread, in the program's event loop (see send.h), and what shutdown does to those that do not.
- * Completions of a batch are received under one hold of the pool's lock.
+ * How sends complete: to waiting threads, on the callback thread, in the program's event loop (see
+ * send.h), and what shutdown does to those that do not. Completions of a batch are received under
+ * one hold of the pool's lock.
  */
 #include "base/err.h"
 #include "base/time.h"
@@ -57,8 +58,9 @@ void rq_send_post_work(struct rq_task *task)
     rq_executor_post(pool->executor, &pool->work);
 }
 
-/* Once for all that is completed until the callback thread looks. On the loop at the end of the turn, when the answers of a whole read are there: a
- * callback thread that is quicker than the loop would be woken for each of them. */
+/* Once for all that is completed until the callback thread looks. On the loop at the end of the
+ * turn, when the answers of a whole read are there: a callback thread that is quicker than the loop
+ * would be woken for each of them. */
 static void wake_callbacks(struct rq_send_pool *pool)
 {
     if (atomic_exchange_explicit(&pool->work_posted, true, memory_order_acq_rel)) {
@@ -261,7 +263,8 @@ size_t rq_send_pool_cut(struct rq_send_pool *pool)
         }
     }
     rq_mutex_unlock(&pool->lock);
-    /* Claimed ones stay until their completion is received, which cannot be before it is dispatched here. */
+    /* Claimed ones stay until their completion is received, which cannot be before it is dispatched
+     * here. */
     for (struct rq_mpsc_node *node = first, *next; node; node = next) {
         next = node->next;
         dispatch(RQ_CONTAINER_OF(node, struct rq_send_op, completed), true);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Operation objects of a producer: taken by senders, given back when both sides have let go of them; the window of asynchronous sends, and the counts.
- * One lock. How they complete is in send_complete.c.
+ * Operation objects of a producer: taken by senders, given back when both sides have let go of
+ * them; the window of asynchronous sends, and the counts. One lock. How they complete is in
+ * send_complete.c.
  */
 #include <string.h>
 
@@ -11,8 +12,8 @@
 #include "base/time.h"
 #include "client/send_priv.h"
 
-/* Operations kept for the next send. Those of a batch are free when its last callback has run, while others fill the window again: so it is more than
- * the answers that come at once. */
+/* Operations kept for the next send. Those of a batch are free when its last callback has run,
+ * while others fill the window again: so it is more than the answers that come at once. */
 #define FREE_MAX   2048
 #define KEEP_BYTES 8192 /* buffers of a free operation that are kept */
 #define CALLBACK_EXCESS                                                                            \

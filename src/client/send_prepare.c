@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * From message to operation: checks, unique id, properties in wire form, compression. On the sender's thread, once per send: what is made here is
- * the same in all attempts. Batches are in send_batch.c. Counterparts: Validators, DefaultMQProducerImpl.tryToCompressMessage.
+ * From message to operation: checks, unique id, properties in wire form, compression. On the
+ * sender's thread, once per send: what is made here is the same in all attempts. Batches are in
+ * send_batch.c. Counterparts: Validators, DefaultMQProducerImpl.tryToCompressMessage.
  */
 #include <string.h>
 
@@ -150,7 +151,8 @@ struct rq_body *rq_send_wrap_buf(struct rq_buf *buf)
     return body;
 }
 
-/* A body that does not shrink goes as it is: it may be as large as the broker allows, and nobody must expand it. (Java sends the larger one.) */
+/* A body that does not shrink goes as it is: it may be as large as the broker allows, and nobody
+ * must expand it. (Java sends the larger one.) */
 static rmq_status compress_body(struct rq_send_op *op, const struct rmq_producer *producer,
                                 rmq_error **err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What files of a send share: send_prepare.c (single messages) and send_batch.c, on the sender's thread; send_pool.c (operation objects) and
- * send_complete.c, any thread.
+ * What files of a send share: send_prepare.c (single messages) and send_batch.c, on the sender's
+ * thread; send_pool.c (operation objects) and send_complete.c, any thread.
  */
 #ifndef RQ_CLIENT_SEND_PRIV_H
 #define RQ_CLIENT_SEND_PRIV_H
@@ -12,7 +12,8 @@
 /* Whether clients may send to it at all. Errors: RMQ_ERR_INVALID. */
 rmq_status rq_send_check_topic(const rmq_message *message, rmq_error **err);
 
-/* Appends "name 0x01 value 0x02" for each pair of the message; the counts of a retry only when they do not travel in the header. */
+/* Appends "name 0x01 value 0x02" for each pair of the message; the counts of a retry only when they
+ * do not travel in the header. */
 void rq_send_add_pairs(struct rq_buf *out, struct rq_slice pairs, bool counts_too);
 
 /* WAIT, UNIQ_KEY, and with a level above 0 DELAY. */
@@ -35,11 +36,13 @@ void rq_send_tell_drain_locked(struct rq_send_pool *pool); /* an operation is of
 /* A send is over: counts it, once. */
 void rq_send_count_locked(struct rq_send_op *op);
 
-/* The completion was received. The object must be off the active list: the machine may put it among the free ones from here on. Returns
- * whether the machine has ended; if not, it frees the object when it does. */
+/* The completion was received. The object must be off the active list: the machine may put it among
+ * the free ones from here on. Returns whether the machine has ended; if not, it frees the object
+ * when it does. */
 bool rq_send_note_consumed(struct rq_send_op *op);
 
-/* What a send leaves behind; without the lock. Then it is put among the free ones, whose references of the pool are dropped last. */
+/* What a send leaves behind; without the lock. Then it is put among the free ones, whose references
+ * of the pool are dropped last. */
 void rq_send_clean(struct rq_send_op *op);
 void rq_send_put_free_locked(struct rq_send_pool *pool, struct rq_send_op *op);
 void rq_send_unlock_and_drop(struct rq_send_pool *pool, unsigned refs);

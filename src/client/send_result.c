@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Results of sends: what a program reads, and the copy that a blocking send hands out. Any thread. */
+/* Results of sends: what a program reads, and the copy that a blocking send hands out. Any
+ * thread. */
 #include "client/send_result.h"
 
 #include <string.h>

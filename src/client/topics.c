@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Topics of an instance: asks the name servers for routes, at once for who waits and every poll interval for all, and swaps snapshots. I/O
- * thread, but for rq_instance_route and the start of a look-up. Counterpart: MQClientInstance.updateTopicRouteInfoFromNameServer.
+ * Topics of an instance: asks the name servers for routes, at once for who waits and every poll
+ * interval for all, and swaps snapshots. I/O thread, but for rq_instance_route and the start of a
+ * look-up. Counterpart: MQClientInstance.updateTopicRouteInfoFromNameServer.
  */
 #include <string.h>
 
@@ -105,7 +106,8 @@ static void lookup_expired(struct rq_timer *timer)
     rmq_error_destroy(err);
 }
 
-/* All that wait, served or failed. Callbacks may start new look-ups of the same topic: those wait for the next answer. */
+/* All that wait, served or failed. Callbacks may start new look-ups of the same topic: those wait
+ * for the next answer. */
 static void end_lookups(struct rq_topic *topic, const rmq_error *err)
 {
     struct rq_list waiting;
@@ -294,8 +296,8 @@ static void ask(struct rq_topic *topic, const char *name, rq_namesrv_done *done)
 {
     struct rq_hdr_topic fields = {.topic = rq_slice_str(name)};
     RQ_SET(topic, &fields, accept_standard_json_only, true);
-    struct rq_frame_spec spec = rq_instance_frame(topic->instance, RQ_REQ_GET_ROUTEINFO_BY_TOPIC,
-                                                  &rq_tab_topic, &fields);
+    struct rq_frame_spec spec =
+        rq_instance_frame(topic->instance, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &fields);
     topic->asking = true;
     topic->asked_ms = rq_mono_ms();
     rmq_status st = rq_namesrv_ask(topic->instance->namesrv, &spec, RQ_API_TIMEOUT_MS, done, topic);

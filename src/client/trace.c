@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Message trace (see the header). The messages go through a producer of their own on the traced client's instance, which has no group at the brokers. */
+/* Message trace (see the header). The messages go through a producer of their own on the traced
+ * client's instance, which has no group at the brokers. */
 #include "client/trace.h"
 
 #include <stdio.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Message trace: what happened to messages, as messages to the trace topic. Whoever has something to tell writes it into the open batch; the batch
- * is sent when it is full or old, by that thread or by the I/O thread. There is no thread of its own. What is bounded is the number of records
- * that wait for the broker; beyond it they are dropped and counted. Any thread. Counterpart: AsyncTraceDispatcher.
+ * Message trace: what happened to messages, as messages to the trace topic. Whoever has something
+ * to tell writes it into the open batch; the batch is sent when it is full or old, by that thread
+ * or by the I/O thread. There is no thread of its own. What is bounded is the number of records
+ * that wait for the broker; beyond it they are dropped and counted. Any thread. Counterpart:
+ * AsyncTraceDispatcher.
  */
 #ifndef RQ_CLIENT_TRACE_H
 #define RQ_CLIENT_TRACE_H
@@ -28,21 +30,24 @@ struct rq_trace_options {
 rmq_status rq_trace_create(struct rq_instance *instance, const struct rq_trace_options *options,
                            struct rq_trace **out, rmq_error **err);
 
-/* Sends what is there and waits for its answers. Nothing is recorded afterwards. May be on the callback thread. NULL is accepted. */
+/* Sends what is there and waits for its answers. Nothing is recorded afterwards. May be on the
+ * callback thread. NULL is accepted. */
 void rq_trace_close(struct rq_trace *trace, int64_t timeout_ms);
 void rq_trace_destroy(struct rq_trace *trace); /* not on the callback thread; NULL is accepted */
 
 void rq_trace_switch(struct rq_trace *trace, bool on);
 bool rq_trace_on(const struct rq_trace *trace); /* NULL is accepted: off */
 
-/* Records of which the broker has confirmed the message, and those that were dropped or whose message failed. */
+/* Records of which the broker has confirmed the message, and those that were dropped or whose
+ * message failed. */
 void rq_trace_counts(const struct rq_trace *trace, uint64_t *sent, uint64_t *dropped);
 
 /* Each puts one record into the open batch; the group is filled in. */
 void rq_trace_pub(struct rq_trace *trace, struct rq_trace_pub *record);
 void rq_trace_end(struct rq_trace *trace, struct rq_trace_end *record);
 
-/* A listener call: before it and after it, with the id that joins both. request_id has RQ_TRACE_ID_SIZE bytes. */
+/* A listener call: before it and after it, with the id that joins both. request_id has
+ * RQ_TRACE_ID_SIZE bytes. */
 #define RQ_TRACE_ID_SIZE 57
 void rq_trace_before(struct rq_trace *trace, const rmq_message_view *const *views, size_t count,
                      char *request_id);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Records of the message trace as text: fields end with 0x01, records with 0x02. Pure functions, any thread. Counterpart: TraceDataEncoder.
+ * Records of the message trace as text: fields end with 0x01, records with 0x02. Pure functions,
+ * any thread. Counterpart: TraceDataEncoder.
  */
 #ifndef RQ_CLIENT_TRACE_ENCODE_H
 #define RQ_CLIENT_TRACE_ENCODE_H
@@ -81,7 +82,8 @@ struct rq_trace_end {
 };
 void rq_trace_write_end(struct rq_buf *out, const struct rq_trace_end *record);
 
-/* Appends each word of words (blanks between) that keys does not hold yet; keys are separated by blanks, too. */
+/* Appends each word of words (blanks between) that keys does not hold yet; keys are separated by
+ * blanks, too. */
 void rq_trace_add_keys(struct rq_buf *keys, struct rq_slice words);
 
 #endif

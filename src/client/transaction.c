@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Transactions from the producer's side: a half message is sent as any other, the program does its own part, and the broker is told how that went.
- * Any thread that may block. Counterpart: DefaultMQProducerImpl.sendMessageInTransaction.
+ * Transactions from the producer's side: a half message is sent as any other, the program does its
+ * own part, and the broker is told how that went. Any thread that may block. Counterpart:
+ * DefaultMQProducerImpl.sendMessageInTransaction.
  */
 #include "client/transaction.h"
 
@@ -112,8 +113,8 @@ static rmq_status find_broker(const struct rmq_transaction *transaction, struct 
                               rmq_error **err)
 {
     const char *name = transaction->result->broker_name;
-    struct rq_route *route = rq_instance_route(transaction->producer->instance,
-                                               rq_slice_str(transaction->topic));
+    struct rq_route *route =
+        rq_instance_route(transaction->producer->instance, rq_slice_str(transaction->topic));
     const struct rq_route_broker *broker =
         route ? rq_route_find_broker(route, rq_slice_str(name)) : NULL;
     const char *found = broker ? rq_route_addr_of(broker, RQ_MASTER_ID) : NULL;
@@ -121,10 +122,12 @@ static rmq_status find_broker(const struct rmq_transaction *transaction, struct 
         rq_buf_add_str(addr, found);
     }
     rq_route_release(route);
-    return found ? rq_buf_status(addr)
-                 : rq_error_set(err, RMQ_ERR_NO_BROKER,
-                                "broker %s, which has half message %s, has no master in the route of topic %s",
-                                name, transaction->result->msg_id, transaction->topic);
+    return found
+               ? rq_buf_status(addr)
+               : rq_error_set(
+                     err, RMQ_ERR_NO_BROKER,
+                     "broker %s, which has half message %s, has no master in the route of topic %s",
+                     name, transaction->result->msg_id, transaction->topic);
 }
 
 static rmq_status send_end(const struct rmq_transaction *transaction, rmq_transaction_state state,
@@ -132,15 +135,15 @@ static rmq_status send_end(const struct rmq_transaction *transaction, rmq_transa
 {
     const struct rmq_send_result *result = transaction->result;
     struct rmq_producer *producer = transaction->producer;
-    struct rq_hdr_end_transaction fields = {
-        .producer_group = rq_slice_str(producer->options.producer_group),
-        .tran_state_table_offset = result->queue_offset,
-        .commit_log_offset = transaction->commit_log_offset,
-        .commit_or_rollback = rq_transaction_sys_flag(state),
-        .msg_id = rq_slice_str(result->msg_id),
-        .transaction_id = rq_slice_str(result->msg_id),
-        .topic = rq_slice_str(transaction->topic),
-        .bname = rq_slice_str(result->broker_name)};
+    struct rq_hdr_end_transaction fields = {.producer_group =
+                                                rq_slice_str(producer->options.producer_group),
+                                            .tran_state_table_offset = result->queue_offset,
+                                            .commit_log_offset = transaction->commit_log_offset,
+                                            .commit_or_rollback = rq_transaction_sys_flag(state),
+                                            .msg_id = rq_slice_str(result->msg_id),
+                                            .transaction_id = rq_slice_str(result->msg_id),
+                                            .topic = rq_slice_str(transaction->topic),
+                                            .bname = rq_slice_str(result->broker_name)};
     RQ_SET(end_transaction, &fields, from_transaction_check, false);
     struct rq_frame_spec spec = rq_instance_frame(producer->instance, RQ_REQ_END_TRANSACTION,
                                                   &rq_tab_end_transaction, &fields);
@@ -245,7 +248,8 @@ rmq_status rmq_producer_send_in_transaction(rmq_producer *producer, const rmq_me
     if (!execute) {
         return rq_error_set(err, RMQ_ERR_INVALID, "transaction: execute is NULL");
     }
-    rmq_status st = rmq_producer_prepare_transaction(producer, message, timeout_ms, &transaction, err);
+    rmq_status st =
+        rmq_producer_prepare_transaction(producer, message, timeout_ms, &transaction, err);
     if (st != RMQ_OK) {
         return st;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A broker's questions about transactions that nobody ended (39): they come on the I/O thread, wait in a bounded list, are put to the program on the
- * callback thread or as events, and answered to the broker that asked. Counterpart: DefaultMQProducerImpl.checkTransactionState.
+ * A broker's questions about transactions that nobody ended (39): they come on the I/O thread, wait
+ * in a bounded list, are put to the program on the callback thread or as events, and answered to
+ * the broker that asked. Counterpart: DefaultMQProducerImpl.checkTransactionState.
  */
 #include <stdatomic.h>
 
@@ -215,9 +216,9 @@ rmq_status rmq_producer_answer_check(rmq_producer *producer, rmq_event *event,
 {
     if (!event || event->type != RMQ_EVENT_CHECK_TRANSACTION || event->source != producer ||
         state < RMQ_TRANSACTION_UNKNOWN || state > RMQ_TRANSACTION_ROLLBACK) {
-        return rq_error_set(err, RMQ_ERR_INVALID,
-                            "the event is no transaction check of this producer, or state %d is none",
-                            (int)state);
+        return rq_error_set(
+            err, RMQ_ERR_INVALID,
+            "the event is no transaction check of this producer, or state %d is none", (int)state);
     }
     rmq_status st = rq_producer_enter(producer, err);
     if (st != RMQ_OK) {
@@ -241,9 +242,10 @@ static struct check *make_check(struct rq_peer *peer, struct rq_in *in, const ch
     struct check *check = rq_calloc(1, sizeof *check);
     struct rq_frame_ref *frame = check ? rq_in_keep(in) : NULL;
     rmq_error *err = NULL;
-    bool good = frame && rq_fields_decode(&rq_tab_check_transaction, in->header, &check->header,
-                                          &err) == RMQ_OK &&
-                rq_views_create(frame, in->body, "", &check->views, &err) == RMQ_OK;
+    bool good =
+        frame &&
+        rq_fields_decode(&rq_tab_check_transaction, in->header, &check->header, &err) == RMQ_OK &&
+        rq_views_create(frame, in->body, "", &check->views, &err) == RMQ_OK;
     if (!good) {
         RQ_LOG(WARN, "a question about a transaction cannot be read", "broker=%s reason=%s",
                rq_peer_address(peer), err ? rmq_error_message(err) : "out of memory");
@@ -300,7 +302,8 @@ void rq_checks_ask(struct rq_checks *checks, struct rq_peer *peer, struct rq_in 
     if (!callback && !producer->options.events) {
         if (!checks->told) {
             checks->told = true;
-            RQ_LOG(WARN, "a broker asks about a transaction, and this producer has no transaction_check",
+            RQ_LOG(WARN,
+                   "a broker asks about a transaction, and this producer has no transaction_check",
                    "group=%s broker=%s", producer->options.producer_group, rq_peer_address(peer));
         }
         return;
@@ -310,7 +313,8 @@ void rq_checks_ask(struct rq_checks *checks, struct rq_peer *peer, struct rq_in 
         return;
     }
     if (!take_in(checks, check, callback)) {
-        RQ_LOG(WARN, "too many questions about transactions wait: one is dropped, the broker repeats it",
+        RQ_LOG(WARN,
+               "too many questions about transactions wait: one is dropped, the broker repeats it",
                "group=%s", producer->options.producer_group);
         drop_unasked(check);
     } else if (!callback) {

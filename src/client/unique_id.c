@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Unique ids (see the header). What is constant for a month, prefix and clock base, is made once and published by one atomic pointer; the monotonic
- * clock moves the time on, so a wall clock that is set back gives no id twice.
+ * Unique ids (see the header). What is constant for a month, prefix and clock base, is made once
+ * and published by one atomic pointer; the monotonic clock moves the time on, so a wall clock that
+ * is set back gives no id twice.
  */
 #include "client/unique_id.h"
 
@@ -35,14 +36,17 @@ struct origin {
     char prefix[44]; /* hex of address, pid, process number */
 };
 
-/* Origins are never freed while the process runs: another thread may be reading one. There is one a month. */
+/* Origins are never freed while the process runs: another thread may be reading one. There is one a
+ * month. */
 static _Atomic(struct origin *) current_origin;
 static _Atomic uint64_t
-    current_maker; /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
+    /* atomic: fork mark of the process in which a thread makes an origin, 0 = nobody */
+    current_maker;
 static _Atomic uint64_t last_moment; /* atomic: see next_moment */
 
-/* Start of the month that now_ms lies in, local time; 0 when libc cannot compute it. Not by mktime: it reads the zone anew each
- * time, and frees the old one behind a lock that the thread sanitizer cannot see. */
+/* Start of the month that now_ms lies in, local time; 0 when libc cannot compute it. Not by mktime:
+ * it reads the zone anew each time, and frees the old one behind a lock that the thread sanitizer
+ * cannot see. */
 static int64_t local_month(int64_t now_ms)
 {
     time_t seconds = (time_t)(now_ms / 1000);
@@ -90,7 +94,8 @@ static bool is_current(const struct origin *origin, int64_t mono_ms)
            mono_ms + origin->wall_minus_mono_ms < origin->month_end_ms;
 }
 
-/* One thread makes it, the others wait: libc's time zone is set up by one at a time. A maker that was left behind by fork does not count. */
+/* One thread makes it, the others wait: libc's time zone is set up by one at a time. A maker that
+ * was left behind by fork does not count. */
 static void lock_making(void)
 {
     uint64_t mark = rq_fork_mark();
@@ -123,8 +128,10 @@ static const struct origin *make_origin(struct origin *spare, int64_t mono_ms)
 }
 
 /*
- * The time of an id, in ms of the monotonic clock, and in the low 16 bits the counter, which goes on: later than any before, so no two are equal. Who comes with an old
- * time, since it had to wait for a processor, gets the time of the last one, and a counter that runs over takes the time on by a ms.
+ * The time of an id, in ms of the monotonic clock, and in the low 16 bits the counter, which goes
+ * on: later than any before, so no two are equal. Who comes with an old time, since it had to wait
+ * for a processor, gets the time of the last one, and a counter that runs over takes the time on by
+ * a ms.
  */
 static uint64_t next_moment(int64_t mono_ms)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * One thread waits until another says that something is done: a futex word, cheaper than a lock and a condition for each blocking send. The
- * waker touches the waiter's memory only with the exchange that lets it go, so it may live on the waiter's stack.
+ * One thread waits until another says that something is done: a futex word, cheaper than a lock and
+ * a condition for each blocking send. The waker touches the waiter's memory only with the exchange
+ * that lets it go, so it may live on the waiter's stack.
  */
 #ifndef RQ_CLIENT_WAITER_H
 #define RQ_CLIENT_WAITER_H
@@ -15,7 +16,8 @@
 #include <unistd.h>
 
 struct rq_waiter {
-    /* atomic: 0 nobody waits, 1 a thread sleeps, 2 done (released by the waker, acquired by the waiter). */
+    /* atomic: 0 nobody waits, 1 a thread sleeps, 2 done (released by the waker, acquired by the
+     * waiter). */
     _Atomic uint32_t word;
 };
 
@@ -39,7 +41,8 @@ static inline void rq_waiter_wait(struct rq_waiter *waiter)
 static inline void rq_waiter_done(struct rq_waiter *waiter)
 {
     if (atomic_exchange_explicit(&waiter->word, 2, memory_order_acq_rel) == 1) {
-        /* The memory may be gone by now: the kernel then finds nobody there, and a stranger who sleeps there looks again. */
+        /* The memory may be gone by now: the kernel then finds nobody there, and a stranger who
+         * sleeps there looks again. */
         (void)syscall(SYS_futex, &waiter->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
 }

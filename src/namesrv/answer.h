@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Answers of a server to requests, shared by name server and broker: nothing is sent for a one-way request. Any thread that holds the
- * connection. Counterpart: NettyRemotingAbstract.writeResponse.
+ * Answers of a server to requests, shared by name server and broker: nothing is sent for a one-way
+ * request. Any thread that holds the connection. Counterpart: NettyRemotingAbstract.writeResponse.
  */
 #ifndef RQ_NAMESRV_ANSWER_H
 #define RQ_NAMESRV_ANSWER_H
@@ -47,7 +47,8 @@ void rq_answer_fields(struct rq_conn *conn, const struct rq_reply_to *to,
 void rq_answer_failed(struct rq_conn *conn, const struct rq_reply_to *to, int32_t code,
                       const char *remark, const struct rq_fields *table, const void *fields);
 
-/* Success with a body, which is copied, or the buffer's failure. The buffer is freed. table may be NULL. */
+/* Success with a body, which is copied, or the buffer's failure. The buffer is freed. table may be
+ * NULL. */
 void rq_answer_body(struct rq_conn *conn, const struct rq_reply_to *to,
                     const struct rq_fields *table, const void *fields, struct rq_buf *body);
 

@@ -138,8 +138,9 @@ static rmq_status read_all(struct rq_kv *kv, const cJSON *root)
     {
         cJSON_ArrayForEach(item, space)
         {
-            if (cJSON_IsString(item) && put(kv, rq_slice_str(space->string), rq_slice_str(item->string),
-                                            rq_slice_str(item->valuestring))) {
+            if (cJSON_IsString(item) &&
+                put(kv, rq_slice_str(space->string), rq_slice_str(item->string),
+                    rq_slice_str(item->valuestring))) {
                 return RMQ_ERR_NOMEM;
             }
         }

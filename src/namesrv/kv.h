@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The name server's settings by namespace and key, and the file kvConfig.json in which they outlive it. Owned by the name server's loop thread. Counterpart: KVConfigManager. */
+/* The name server's settings by namespace and key, and the file kvConfig.json in which they outlive
+ * it. Owned by the name server's loop thread. Counterpart: KVConfigManager. */
 #ifndef RQ_NAMESRV_KV_H
 #define RQ_NAMESRV_KV_H
 
@@ -22,7 +23,8 @@ struct rq_kv {
 void rq_kv_init(struct rq_kv *kv);
 void rq_kv_free(struct rq_kv *kv);
 
-/* Reads the file, or its .bak when it is missing or broken; no file is no error. From here on each change is written. */
+/* Reads the file, or its .bak when it is missing or broken; no file is no error. From here on each
+ * change is written. */
 rmq_status rq_kv_open(struct rq_kv *kv, const char *path, rmq_error **err);
 
 rmq_status rq_kv_put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,

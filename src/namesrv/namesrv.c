@@ -29,16 +29,14 @@ static void scan(struct rq_timer *timer)
 {
     struct rmq_namesrv *namesrv = RQ_CONTAINER_OF(timer, struct rmq_namesrv, scan);
     (void)rq_route_info_expire(&namesrv->info, rq_loop_now(namesrv->loop));
-    rq_timer_start(namesrv->loop, &namesrv->scan,
-                   namesrv->options.scan_not_active_broker_interval);
+    rq_timer_start(namesrv->loop, &namesrv->scan, namesrv->options.scan_not_active_broker_interval);
 }
 
 static void start_timer(void *arg)
 {
     struct rmq_namesrv *namesrv = arg;
     rq_timer_init(&namesrv->scan, scan);
-    rq_timer_start(namesrv->loop, &namesrv->scan,
-                   namesrv->options.scan_not_active_broker_interval);
+    rq_timer_start(namesrv->loop, &namesrv->scan, namesrv->options.scan_not_active_broker_interval);
 }
 
 static void stop_timer(void *arg)
@@ -57,20 +55,21 @@ static rmq_status prepare(struct rmq_namesrv *namesrv, const char *properties, r
     if (st) {
         return rq_error_set(err, st, "out of memory");
     }
-    if (properties && rq_namesrv_options_set(&namesrv->options, rq_slice_str(properties), NULL, NULL, err) !=
-                          RQ_PROPERTIES_SET) {
+    if (properties && rq_namesrv_options_set(&namesrv->options, rq_slice_str(properties), NULL,
+                                             NULL, err) != RQ_PROPERTIES_SET) {
         return RMQ_ERR_INVALID;
     }
     namesrv->info.drop_missing = namesrv->options.delete_topic_with_broker_registration;
     if (namesrv->options.need_wait_for_service) {
-        namesrv->ready_ms = rq_deadline_ms((int64_t)namesrv->options.wait_seconds_for_service * 1000);
+        namesrv->ready_ms =
+            rq_deadline_ms((int64_t)namesrv->options.wait_seconds_for_service * 1000);
     }
     const char *path = namesrv->options.kv_config_path;
     return path && *path ? rq_kv_open(&namesrv->kv, path, err) : RMQ_OK;
 }
 
-rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host, int port,
-                               const char *properties, rmq_namesrv **out, rmq_error **err)
+rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host,
+                               int port, const char *properties, rmq_namesrv **out, rmq_error **err)
 {
     char text[ADDR_MAX];
     if (port < 0 || port > UINT16_MAX) {

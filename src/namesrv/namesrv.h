@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A name server: a listener and its tables on one loop, which a broker in the same process shares. <rmq/broker.h> has the public half.
- * Counterpart: NamesrvController.
+ * A name server: a listener and its tables on one loop, which a broker in the same process shares.
+ * <rmq/broker.h> has the public half. Counterpart: NamesrvController.
  */
 #ifndef RQ_NAMESRV_NAMESRV_H
 #define RQ_NAMESRV_NAMESRV_H
@@ -18,9 +18,9 @@
 #include "namesrv/route_info.h"
 
 struct rmq_namesrv {
-    struct rq_loop *loop;     /* a reference */
+    struct rq_loop *loop; /* a reference */
     struct rq_server *server;
-    char *addr;               /* immutable after start */
+    char *addr; /* immutable after start */
     /* owned by the loop thread */
     struct rq_route_info info;
     struct rq_kv kv;
@@ -29,10 +29,11 @@ struct rmq_namesrv {
     int64_t ready_ms; /* monotonic; before that no routes are told */
 };
 
-/* Starts on a loop of the caller's, to which it keeps a reference. address NULL = every address; host is what clients are told. properties: lines
- * "key=value", or NULL. */
-rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host, int port,
-                               const char *properties, rmq_namesrv **out, rmq_error **err);
+/* Starts on a loop of the caller's, to which it keeps a reference. address NULL = every address;
+ * host is what clients are told. properties: lines "key=value", or NULL. */
+rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host,
+                               int port, const char *properties, rmq_namesrv **out,
+                               rmq_error **err);
 
 /* One request, answered. Loop thread. */
 void rq_namesrv_process(struct rmq_namesrv *namesrv, struct rq_conn *conn, struct rq_in *in);

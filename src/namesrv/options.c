@@ -11,8 +11,14 @@
 #include "base/propfile.h"
 
 #define AT(field) offsetof(struct rq_namesrv_options, field)
-#define STRING(name, field, def, help) {name, RQ_OPT_STRING, AT(field), def, 0, 0, NULL, help}
-#define FLAG(name, field, def, help) {name, RQ_OPT_BOOL, AT(field), def, 0, 0, "true|false", help}
+#define STRING(name, field, def, help)                                                             \
+    {                                                                                              \
+        name, RQ_OPT_STRING, AT(field), def, 0, 0, NULL, help                                      \
+    }
+#define FLAG(name, field, def, help)                                                               \
+    {                                                                                              \
+        name, RQ_OPT_BOOL, AT(field), def, 0, 0, "true|false", help                                \
+    }
 
 static const struct rq_option rows[] = {
     {"listenPort", RQ_OPT_I32, AT(listen_port), "9876", 0, 65535, "0 … 65535",
@@ -23,14 +29,16 @@ static const struct rq_option rows[] = {
     STRING("configStorePath", config_store_path, NULL,
            "File that options changed by request are written to; not set: they are not kept."),
     {"scanNotActiveBrokerInterval", RQ_OPT_I64, AT(scan_not_active_broker_interval), "5000", 10,
-     INT32_MAX, "10 … INT32_MAX", "Milliseconds between looks for brokers that have been silent for too long."},
+     INT32_MAX, "10 … INT32_MAX",
+     "Milliseconds between looks for brokers that have been silent for too long."},
     FLAG("orderMessageEnable", order_message_enable, "false",
          "Tell the order configuration of a topic in its route."),
     FLAG("returnOrderTopicConfigToBroker", return_order_topic_config_to_broker, "true",
          "Tell brokers the order configuration of all topics when they register."),
     FLAG("supportActingMaster", support_acting_master, "false",
          "Show the slave of lowest id as master where there is none and the broker allows it."),
-    FLAG("enableAllTopicList", enable_all_topic_list, "true", "Answer with the list of all topics."),
+    FLAG("enableAllTopicList", enable_all_topic_list, "true",
+         "Answer with the list of all topics."),
     FLAG("enableTopicList", enable_topic_list, "true",
          "Answer with lists of topics: by cluster, of the system, of units."),
     FLAG("needWaitForService", need_wait_for_service, "false",
@@ -50,8 +58,9 @@ const struct rq_table rq_namesrv_options_table = {
     .struct_size = sizeof(struct rq_namesrv_options),
 };
 
-static enum rq_properties_result set_one(struct rq_namesrv_options *options, struct rq_propfile *line,
-                                         const char *black_list, struct rq_buf *pairs, rmq_error **err)
+static enum rq_properties_result set_one(struct rq_namesrv_options *options,
+                                         struct rq_propfile *line, const char *black_list,
+                                         struct rq_buf *pairs, rmq_error **err)
 {
     const char *key = rq_buf_cstr(&line->key);
     const char *value = rq_buf_cstr(&line->value);
@@ -71,9 +80,9 @@ static enum rq_properties_result set_one(struct rq_namesrv_options *options, str
     return RQ_PROPERTIES_SET;
 }
 
-enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options, struct rq_slice text,
-                                                 const char *black_list, struct rq_buf *pairs,
-                                                 rmq_error **err)
+enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options,
+                                                 struct rq_slice text, const char *black_list,
+                                                 struct rq_buf *pairs, rmq_error **err)
 {
     struct rq_namesrv_options copy;
     struct rq_propfile lines;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The options of a name server, by the property names of the Java namesrv.conf. Owned by the name server's loop thread once it runs. Counterpart:
- * NamesrvConfig. */
+/* The options of a name server, by the property names of the Java namesrv.conf. Owned by the name
+ * server's loop thread once it runs. Counterpart: NamesrvConfig. */
 #ifndef RQ_NAMESRV_OPTIONS_H
 #define RQ_NAMESRV_OPTIONS_H
 
@@ -36,11 +36,12 @@ enum rq_properties_result {
     RQ_PROPERTIES_WRONG      /* one has a value out of range; *err tells which */
 };
 
-/* The text of a properties file; names that are not in the table are passed over. black_list (may be NULL): names that may not be set. pairs (may be NULL):
- * what was set, as "key\0value\0". All or nothing. */
-enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options, struct rq_slice text,
-                                                 const char *black_list, struct rq_buf *pairs,
-                                                 rmq_error **err);
+/* The text of a properties file; names that are not in the table are passed over. black_list (may
+ * be NULL): names that may not be set. pairs (may be NULL): what was set, as "key\0value\0". All or
+ * nothing. */
+enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options,
+                                                 struct rq_slice text, const char *black_list,
+                                                 struct rq_buf *pairs, rmq_error **err);
 
 /* All options as lines. */
 void rq_namesrv_options_write(const struct rq_namesrv_options *options, struct rq_buf *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Requests to a name server, one function each, found by code in a table. Loop thread. Counterparts: DefaultRequestProcessor, ClientRequestProcessor. */
+/* Requests to a name server, one function each, found by code in a table. Loop thread.
+ * Counterparts: DefaultRequestProcessor, ClientRequestProcessor. */
 #include <string.h>
 #include <strings.h>
 
@@ -53,7 +54,8 @@ static rmq_status parse_register_body(const struct request *request,
                                       const struct rq_hdr_register_broker *header,
                                       struct rq_topic_table *topics, rmq_error **err)
 {
-    /* The Java broker 5.3.3 may send a zlib stream and say that it did not: JSON begins with a brace. */
+    /* The Java broker 5.3.3 may send a zlib stream and say that it did not: JSON begins with a
+     * brace. */
     struct rq_slice body = body_of(request);
     bool compressed = header->compressed || (body.n && body.p[0] != '{');
     if (body.n == 0) {
@@ -130,7 +132,8 @@ static bool is_true(struct rq_slice text)
 }
 
 /* Where a zone was asked for, Java writes the route anew, in the old form. */
-static struct rq_route_form form_of(const struct request *request, const struct rq_hdr_topic *header)
+static struct rq_route_form form_of(const struct request *request,
+                                    const struct rq_hdr_topic *header)
 {
     const struct rq_namesrv_options *options = &request->namesrv->options;
     struct rq_route_form form = {.acting_master = options->support_acting_master &&
@@ -142,8 +145,8 @@ static struct rq_route_form form_of(const struct request *request, const struct 
         form.bare_keys = true;
     }
     if (options->order_message_enable) {
-        form.order_conf = rq_kv_get(&request->namesrv->kv, rq_slice_str(RQ_KV_ORDER_TOPIC_CONFIG),
-                                    header->topic);
+        form.order_conf =
+            rq_kv_get(&request->namesrv->kv, rq_slice_str(RQ_KV_ORDER_TOPIC_CONFIG), header->topic);
     }
     return form;
 }
@@ -253,7 +256,8 @@ static void query_data_version(const struct request *request)
     if (known) {
         rq_data_version_write(known, &body);
     }
-    rq_answer_body(request->conn, &request->to, &rq_tab_query_data_version_response, &fields, &body);
+    rq_answer_body(request->conn, &request->to, &rq_tab_query_data_version_response, &fields,
+                   &body);
 }
 
 static void broker_heartbeat(const struct request *request)
@@ -354,11 +358,12 @@ static void register_topic(const struct request *request)
     (void)rq_json_parse(body_of(request), &json, NULL);
     cJSON_ArrayForEach(item, rq_json_get(json, "queueDatas"))
     {
-        const struct rq_topic_config topic = {.name = name,
-                                              .read_queue_nums = rq_json_i32(item, "readQueueNums", 0),
-                                              .write_queue_nums = rq_json_i32(item, "writeQueueNums", 0),
-                                              .perm = rq_json_i32(item, "perm", 0),
-                                              .topic_sys_flag = rq_json_i32(item, "topicSysFlag", 0)};
+        const struct rq_topic_config topic = {
+            .name = name,
+            .read_queue_nums = rq_json_i32(item, "readQueueNums", 0),
+            .write_queue_nums = rq_json_i32(item, "writeQueueNums", 0),
+            .perm = rq_json_i32(item, "perm", 0),
+            .topic_sys_flag = rq_json_i32(item, "topicSysFlag", 0)};
         st = st || !name ? RMQ_ERR_NOMEM
                          : rq_route_info_put_queues(&request->namesrv->info,
                                                     rq_json_str(item, "brokerName", ""), &topic);

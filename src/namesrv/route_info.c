@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Registration and its end: how the tables of a name server change. Loop thread. Counterpart: RouteInfoManager. */
+/* Registration and its end: how the tables of a name server change. Loop thread. Counterpart:
+ * RouteInfoManager. */
 #include "namesrv/route_info.h"
 
 #include <string.h>
@@ -150,7 +151,8 @@ static struct rq_live_addr *put_addr(struct rq_live_broker *broker,
                                      const struct rq_hdr_register_broker *header)
 {
     char *addr = rq_slice_dup(header->broker_addr);
-    char *ha_addr = rq_slice_dup(header->ha_server_addr.p ? header->ha_server_addr : rq_slice("", 0));
+    char *ha_addr =
+        rq_slice_dup(header->ha_server_addr.p ? header->ha_server_addr : rq_slice("", 0));
     struct rq_live_addr *entry = find_id(broker, header->broker_id);
     if (addr && ha_addr && !entry) {
         struct rq_live_addr *addrs =
@@ -210,7 +212,8 @@ static rmq_status put_queues(struct rq_route_info *info, const char *broker,
 }
 
 /* An address that comes back under another id has changed its role: the old entry goes first. */
-static void drop_other_ids(struct rq_live_broker *broker, const struct rq_hdr_register_broker *header)
+static void drop_other_ids(struct rq_live_broker *broker,
+                           const struct rq_hdr_register_broker *header)
 {
     for (size_t i = broker->addr_count; i-- > 0;) {
         struct rq_live_addr *entry = &broker->addrs[i];
@@ -222,8 +225,10 @@ static void drop_other_ids(struct rq_live_broker *broker, const struct rq_hdr_re
     }
 }
 
-/* Another living address holds the id with a later state: the sender is a master that does not know yet that it is none. */
-static bool is_outdated(const struct rq_live_addr *entry, const struct rq_hdr_register_broker *header,
+/* Another living address holds the id with a later state: the sender is a master that does not know
+ * yet that it is none. */
+static bool is_outdated(const struct rq_live_addr *entry,
+                        const struct rq_hdr_register_broker *header,
                         const struct rq_topic_table *topics)
 {
     return entry && !rq_slice_eq_str(header->broker_addr, entry->addr) &&
@@ -286,14 +291,16 @@ rmq_status rq_route_info_put_queues(struct rq_route_info *info, const char *brok
 
 enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_hdr_register_broker *header,
-                                               const struct rq_topic_table *topics, const void *conn,
-                                               int64_t now_ms, const struct rq_live_addr **master)
+                                               const struct rq_topic_table *topics,
+                                               const void *conn, int64_t now_ms,
+                                               const struct rq_live_addr **master)
 {
     *master = NULL;
     struct rq_live_broker *broker = rq_map_get(&info->brokers, header->broker_name);
     const struct rq_live_addr *known = broker ? find_id(broker, header->broker_id) : NULL;
     if (!known && topics->count == 1) {
-        return RQ_REGISTER_REFUSED; /* the change of one topic, of a broker that has not told the others yet */
+        /* the change of one topic, of a broker that has not told the others yet */
+        return RQ_REGISTER_REFUSED;
     }
     if (is_outdated(known, header, topics)) {
         return RQ_REGISTERED;
@@ -342,7 +349,8 @@ void rq_route_info_unregister(struct rq_route_info *info, struct rq_slice broker
     }
 }
 
-/* Removes the addresses for which gone is true; the walk bears that a broker goes with its last address. */
+/* Removes the addresses for which gone is true; the walk bears that a broker goes with its last
+ * address. */
 static int remove_addrs_if(struct rq_route_info *info,
                            bool (*gone)(const struct rq_live_addr *addr, const void *arg),
                            const void *arg)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What a name server knows: brokers with their addresses and when each was last heard, and the queues of each topic. Owned by the name
- * server's loop thread; time is given by the caller. Counterpart: RouteInfoManager.
+ * What a name server knows: brokers with their addresses and when each was last heard, and the
+ * queues of each topic. Owned by the name server's loop thread; time is given by the caller.
+ * Counterpart: RouteInfoManager.
  */
 #ifndef RQ_NAMESRV_ROUTE_INFO_H
 #define RQ_NAMESRV_ROUTE_INFO_H
@@ -53,8 +54,9 @@ enum rq_register_result { RQ_REGISTERED, RQ_REGISTER_REFUSED, RQ_REGISTER_NOMEM 
 /* Registers a broker with its topics. For a slave *master is the master's entry, else NULL. */
 enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_hdr_register_broker *header,
-                                               const struct rq_topic_table *topics, const void *conn,
-                                               int64_t now_ms, const struct rq_live_addr **master);
+                                               const struct rq_topic_table *topics,
+                                               const void *conn, int64_t now_ms,
+                                               const struct rq_live_addr **master);
 
 void rq_route_info_unregister(struct rq_route_info *info, struct rq_slice broker_name,
                               struct rq_slice addr);
@@ -89,7 +91,14 @@ void rq_route_info_write_clusters(const struct rq_route_info *info, struct rq_bu
 bool rq_route_info_write_member_group(const struct rq_route_info *info, struct rq_slice broker_name,
                                       struct rq_buf *out);
 
-enum rq_topic_list { RQ_LIST_ALL, RQ_LIST_CLUSTER, RQ_LIST_SYSTEM, RQ_LIST_UNIT, RQ_LIST_UNIT_SUB, RQ_LIST_UNIT_SUB_UNUNIT };
+enum rq_topic_list {
+    RQ_LIST_ALL,
+    RQ_LIST_CLUSTER,
+    RQ_LIST_SYSTEM,
+    RQ_LIST_UNIT,
+    RQ_LIST_UNIT_SUB,
+    RQ_LIST_UNIT_SUB_UNUNIT
+};
 void rq_route_info_write_topics(const struct rq_route_info *info, enum rq_topic_list which,
                                 struct rq_slice cluster, struct rq_buf *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Tables of the name server that both halves of route_info share: the one that changes them and the one that writes them out. */
+/* Tables of the name server that both halves of route_info share: the one that changes them and the
+ * one that writes them out. */
 #ifndef RQ_NAMESRV_ROUTE_INFO_PRIV_H
 #define RQ_NAMESRV_ROUTE_INFO_PRIV_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Bodies that a name server answers: routes, clusters, topic lists. Loop thread. Counterparts: RouteInfoManager, TopicRouteData, ClusterInfo. */
+/* Bodies that a name server answers: routes, clusters, topic lists. Loop thread. Counterparts:
+ * RouteInfoManager, TopicRouteData, ClusterInfo. */
 #include <strings.h>
 
 #include "base/json.h"
@@ -55,7 +56,8 @@ static bool has_master(const struct rq_live_broker *broker)
 static bool is_in_zone(const struct rq_live_broker *broker, struct rq_slice zone)
 {
     return zone.n == 0 || !has_master(broker) ||
-           (broker->zone && strlen(broker->zone) == zone.n && strncasecmp(broker->zone, zone.p, zone.n) == 0);
+           (broker->zone && strlen(broker->zone) == zone.n &&
+            strncasecmp(broker->zone, zone.p, zone.n) == 0);
 }
 
 static bool acts(const struct rq_live_broker *broker, const struct rq_live_queues *queues,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Peers by their address, and who holds them: made at first need, kept while somebody holds one, closed together. Other threads only look at the
- * connection, under the peer's lock; client_connect.c makes it. Counterpart: NettyRemotingClient's channelTables.
+ * Peers by their address, and who holds them: made at first need, kept while somebody holds one,
+ * closed together. Other threads only look at the connection, under the peer's lock;
+ * client_connect.c makes it. Counterpart: NettyRemotingClient's channelTables.
  */
 #include "net/client.h"
 

@@ -4,9 +4,9 @@
  * Peers: the remote addresses of one client (or of a broker that registers with name servers), one
  * connection each, on one loop. A peer connects in the background at first use and again whenever
  * its connection ends while somebody holds it: at once the first time, then with back-off (100 ms,
- * growing to 4 s, with jitter: a producer and a consumer in one process stay below one attempt
- * per second and address together). Each attempt resolves the name anew and tries all its addresses. An outage is logged when it starts
- * and when it ends. Counterpart: NettyRemotingClient.
+ * growing to 4 s, with jitter: a producer and a consumer in one process stay below one attempt per
+ * second and address together). Each attempt resolves the name anew and tries all its addresses. An
+ * outage is logged when it starts and when it ends. Counterpart: NettyRemotingClient.
  */
 #ifndef RQ_NET_CLIENT_H
 #define RQ_NET_CLIENT_H
@@ -68,7 +68,8 @@ struct rq_peer *rq_peer_retain(struct rq_peer *peer);
 /* The connection stays until it is idle; NULL is accepted. */
 void rq_peer_put(struct rq_peer *peer);
 
-/* What log lines call the peer ("namesrv=…" instead of "peer=…"). Loop, before it returns to the loop for the first time; static text. */
+/* What log lines call the peer ("namesrv=…" instead of "peer=…"). Loop, before it returns to the
+ * loop for the first time; static text. */
 void rq_peer_set_role(struct rq_peer *peer, const char *role);
 
 const char *rq_peer_address(const struct rq_peer *peer); /* as given; immutable */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * How a peer gets its connection, and again after its end: attempts, back-off, the log of an outage (see client.h). All on the loop; other threads
- * ask the loop to look at a peer. Counterpart: NettyRemotingClient's createChannel and connect handlers.
+ * How a peer gets its connection, and again after its end: attempts, back-off, the log of an outage
+ * (see client.h). All on the loop; other threads ask the loop to look at a peer. Counterpart:
+ * NettyRemotingClient's createChannel and connect handlers.
  */
 #include <string.h>
 #include <unistd.h>
@@ -13,8 +14,9 @@
 #include "net/client_priv.h"
 #include "net/conn_priv.h"
 
-#define MAX_TIMEOUTS       3
-#define BACKOFF_GROWTH     4 /* the first tries are for a peer that restarts; then it is an outage */
+#define MAX_TIMEOUTS 3
+/* the first tries are for a peer that restarts; then it is an outage */
+#define BACKOFF_GROWTH     4
 #define BACKOFF_PRESENT_MS 200
 #define STEADY_MS          5000 /* a connection that lived so long was a good one */
 
@@ -52,8 +54,9 @@ static void log_failure(struct rq_peer *peer, const char *reason)
 static void log_recovery(struct rq_peer *peer)
 {
     if (peer->outage_ms != 0) {
-        RQ_LOG(INFO, "connected again", "%s=%s after_ms=%lld attempts=%d", peer->role, peer->address,
-               (long long)(rq_loop_now(peer->peers->loop) - peer->outage_ms), peer->attempts);
+        RQ_LOG(INFO, "connected again", "%s=%s after_ms=%lld attempts=%d", peer->role,
+               peer->address, (long long)(rq_loop_now(peer->peers->loop) - peer->outage_ms),
+               peer->attempts);
     }
     peer->outage_ms = 0;
     peer->attempts = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Inside of peers, for net only: client.c (peers), client_connect.c (their connections), client_call.c (calls). */
+/* Inside of peers, for net only: client.c (peers), client_connect.c (their connections),
+ * client_call.c (calls). */
 #ifndef RQ_NET_CLIENT_PRIV_H
 #define RQ_NET_CLIENT_PRIV_H
 
@@ -61,7 +62,7 @@ struct rq_peer {
     /* owned by the loop's thread */
     struct rq_connect connect;
     const char *role; /* in log lines; static */
-    bool dormant; /* closed as idle: connects again when asked, not by itself */
+    bool dormant;     /* closed as idle: connects again when asked, not by itself */
     int64_t connected_ms;
     int64_t backoff_ms; /* 0 = the next attempt is at once */
     int64_t outage_ms;  /* when the outage that was logged began, 0 = none */

@@ -48,7 +48,8 @@ struct rq_in {
  * frame lives there. body and header slices are moved along. Each call adds one reference for
  * the caller. NULL when out of memory: nothing changed. */
 struct rq_frame_ref *rq_in_keep(struct rq_in *in);
-/* An owner of n bytes that come from elsewhere: written by the caller to *bytes. NULL when out of memory. */
+/* An owner of n bytes that come from elsewhere: written by the caller to *bytes. NULL when out of
+ * memory. */
 struct rq_frame_ref *rq_frame_ref_create(size_t n, char **bytes);
 struct rq_frame_ref *rq_frame_ref_retain(struct rq_frame_ref *ref); /* returns ref; any thread */
 void rq_frame_ref_release(struct rq_frame_ref *ref); /* any thread; NULL is accepted */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Answers of bulk calls are taken together. A broker that answers each request by itself would wake us once an answer; while many calls are under way
- * and nobody sleeps for one of them, the socket is told to call only when an eighth of their answers is there (SO_RCVLOWAT), and a timer looks anyway
- * after 2 ms. The first call that somebody waits for ends that at once, from its own thread. Each change of the mark is made under the calls' lock,
- * which therefore also orders it before the end of the socket. Counterpart: none; netty reads what has come.
+ * Answers of bulk calls are taken together. A broker that answers each request by itself would wake
+ * us once an answer; while many calls are under way and nobody sleeps for one of them, the socket
+ * is told to call only when an eighth of their answers is there (SO_RCVLOWAT), and a timer looks
+ * anyway after 2 ms. The first call that somebody waits for ends that at once, from its own thread.
+ * Each change of the mark is made under the calls' lock, which therefore also orders it before the
+ * end of the socket. Counterpart: none; netty reads what has come.
  */
 #include <sys/socket.h>
 

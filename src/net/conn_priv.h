@@ -83,7 +83,8 @@ struct rq_conn {
     bool handshake_done;
     bool reading; /* read_event is added */
     bool blocked; /* the loop holds writer and waits for the socket to take more */
-    struct rq_out *held; /* of this turn: small frames gather in it, and it goes to the outbox before any other */
+    /* of this turn: small frames gather in it, and it goes to the outbox before any other */
+    struct rq_out *held;
     struct rq_flush flush;
     struct rq_timer idle_timer;
     struct rq_timer bulk_timer;

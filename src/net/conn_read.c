@@ -103,8 +103,8 @@ static bool grow_partial(struct rq_conn *conn, size_t want)
     if (conn->partial && cap <= conn->partial->cap) {
         return true;
     }
-    struct rq_frame_ref *ref = conn->partial ? rq_frame_ref_grow(conn->partial, cap)
-                                             : rq_frame_ref_take(conn->loop, cap);
+    struct rq_frame_ref *ref =
+        conn->partial ? rq_frame_ref_grow(conn->partial, cap) : rq_frame_ref_take(conn->loop, cap);
     if (!ref) {
         return false;
     }

@@ -18,7 +18,8 @@
 #define CALLER_ROUNDS                                                                              \
     4 /* system calls that a caller's thread makes before the loop goes on for it */
 #define LOOP_ROUNDS 16 /* that the loop makes before others get their turn */
-#define SMALL_BYTES ((size_t)1 << 10) /* frames up to this size, as answers to sends, are gathered */
+/* frames up to this size, as answers to sends, are gathered */
+#define SMALL_BYTES ((size_t)1 << 10)
 #define HELD_BYTES  ((size_t)16 << 10)
 
 static ssize_t plain_read(void *self, int fd, const struct iovec *iov, int n)
@@ -265,8 +266,8 @@ static bool append_held(struct rq_conn *conn, struct rq_out *out)
     return true;
 }
 
-/* Answers of one turn share memory and an entry of the system call: many small ones come when requests come in a stream. The first of a turn is held
- * as it is. */
+/* Answers of one turn share memory and an entry of the system call: many small ones come when
+ * requests come in a stream. The first of a turn is held as it is. */
 static void hold(struct rq_conn *conn, struct rq_out *out)
 {
     if (append_held(conn, out)) {

@@ -75,7 +75,8 @@ static void open_cache(struct rq_loop *loop)
     }
 }
 
-/* One that fits without wasting half of it. A frame in a slot may be taken back by who put it there: only what was taken out is looked at. */
+/* One that fits without wasting half of it. A frame in a slot may be taken back by who put it
+ * there: only what was taken out is looked at. */
 static struct rq_frame_ref *find_kept(struct rq_frame_cache *cache, size_t n)
 {
     for (size_t i = 0; i < RQ_FRAME_CACHE_SLOTS; i++) {
@@ -99,7 +100,8 @@ static bool put(struct rq_frame_cache *cache, struct rq_frame_ref *ref)
         if (!atomic_compare_exchange_strong(&cache->slots[i], &expected, ref)) {
             continue;
         }
-        /* A drain that did not see it has closed the cache before: then it is ours again, if nobody else frees it. */
+        /* A drain that did not see it has closed the cache before: then it is ours again, if nobody
+         * else frees it. */
         return atomic_load(&cache->open) ||
                !atomic_compare_exchange_strong(&cache->slots[i], &ref, NULL);
     }
@@ -113,7 +115,8 @@ static bool keep(struct rq_frame_ref *ref)
     if (!home) {
         return false;
     }
-    rq_loop_hold(home); /* a drain may free the frame, and with it the last hold of a loop that has ended */
+    /* a drain may free the frame, and with it the last hold of a loop that has ended */
+    rq_loop_hold(home);
     bool kept = put(&home->frames, ref);
     rq_loop_unhold(home);
     return kept;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Inside of net: memory of received frames. A stream of pull answers takes and gives back some hundred KiB all the time, which an allocator returns to
- * the system and asks back, page by page; so a loop keeps a few large ones for the frames to come, and nothing when none has come for a while.
+ * Inside of net: memory of received frames. A stream of pull answers takes and gives back some
+ * hundred KiB all the time, which an allocator returns to the system and asks back, page by page;
+ * so a loop keeps a few large ones for the frames to come, and nothing when none has come for a
+ * while.
  */
 #ifndef RQ_NET_FRAME_REF_H
 #define RQ_NET_FRAME_REF_H
@@ -25,7 +27,8 @@ struct rq_frame_ref {
 };
 
 struct rq_frame_cache {
-    /* atomic: filled by anyone where there is NULL, emptied by the loop's thread; seq_cst with open */
+    /* atomic: filled by anyone where there is NULL, emptied by the loop's thread; seq_cst with
+     * open */
     _Atomic(struct rq_frame_ref *) slots[RQ_FRAME_CACHE_SLOTS];
     atomic_bool open; /* atomic: seq_cst, written by the loop's thread: frames are kept */
     /* owned by the loop's thread */
@@ -34,12 +37,14 @@ struct rq_frame_cache {
 };
 
 void rq_frame_cache_init(struct rq_frame_cache *cache);
-/* Frees what is kept; nothing is kept from here on until the next take. Loop's thread, or when it has ended. */
+/* Frees what is kept; nothing is kept from here on until the next take. Loop's thread, or when it
+ * has ended. */
 void rq_frame_cache_drain(struct rq_frame_cache *cache);
 
 /* Memory for a frame of n bytes, with one reference; NULL when out of memory. Loop's thread. */
 struct rq_frame_ref *rq_frame_ref_take(struct rq_loop *loop, size_t n);
-/* The same frame with room for cap bytes, when it has one reference; NULL when out of memory: nothing has changed. */
+/* The same frame with room for cap bytes, when it has one reference; NULL when out of memory:
+ * nothing has changed. */
 struct rq_frame_ref *rq_frame_ref_grow(struct rq_frame_ref *ref, size_t cap);
 
 #endif

@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "net/loop_priv.h"
 
-#define TIMEOUT_S    10
-#define HEADERS_MAX  8192
-#define MAX_PAGE     ((size_t)64 << 20)
+#define TIMEOUT_S   10
+#define HEADERS_MAX 8192
+#define MAX_PAGE    ((size_t)64 << 20)
 
 struct rq_http {
     struct rq_loop *loop; /* a reference */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* GET over a blocking socket with a deadline (see the header). The thread of a fetch shares only the job with the loop. */
+/* GET over a blocking socket with a deadline (see the header). The thread of a fetch shares only
+ * the job with the loop. */
 #include "net/http_get.h"
 
 #include <errno.h>

@@ -48,7 +48,7 @@ struct rq_loop {
     char *scratch;         /* RQ_LOOP_SCRATCH bytes that all connections read into */
     struct rq_frame frame; /* the frame being handled */
     struct rq_frame_cache frames;
-    bool self_destroy;     /* last reference dropped on the loop thread */
+    bool self_destroy; /* last reference dropped on the loop thread */
 };
 
 /* Something to do once at the end of the turn. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The checkpoint file, 4096 bytes of which the first forty mean something. The flusher's thread, and open and close. */
+/* The checkpoint file, 4096 bytes of which the first forty mean something. The flusher's thread,
+ * and open and close. */
 #include "store/checkpoint.h"
 
 #include <errno.h>

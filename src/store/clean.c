@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Retention: old files of the commit log go by age, hour of day and fullness of the disk; queues and index follow. Runs on the flush thread, or
- * where rq_store_clean is called. Counterparts: CleanCommitLogService, CleanConsumeQueueService.
+ * Retention: old files of the commit log go by age, hour of day and fullness of the disk; queues
+ * and index follow. Runs on the flush thread, or where rq_store_clean is called. Counterparts:
+ * CleanCommitLogService, CleanConsumeQueueService.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -16,10 +16,13 @@
 #define FIRST_STEP    ((size_t)1 << 20)
 #define RETRY_FULL_MS 100 /* a full disk is asked again at most this often */
 
-static const struct rq_mapped_file_kind file_kind = {
-    .first_step = FIRST_STEP, .last_step = RQ_COMMIT_LOG_LAST_STEP, .keeps_fd = true, .syncs_name = true};
+static const struct rq_mapped_file_kind file_kind = {.first_step = FIRST_STEP,
+                                                     .last_step = RQ_COMMIT_LOG_LAST_STEP,
+                                                     .keeps_fd = true,
+                                                     .syncs_name = true};
 
-/* Held for less than a microsecond, so that a thread that finds it taken spins for a while before it sleeps, where the system can do that. */
+/* Held for less than a microsecond, so that a thread that finds it taken spins for a while before
+ * it sleeps, where the system can do that. */
 static void init_append_lock(struct rq_mutex *lock)
 {
 #ifdef __GLIBC__
@@ -95,7 +98,8 @@ static char *place(const struct rq_mapped_file *file, size_t pos)
     return (file->buffer ? file->buffer : file->data) + pos;
 }
 
-/* Room for n bytes and a blank behind them in the current file, or in a new one after a blank in this. Nothing has changed when it fails. */
+/* Room for n bytes and a blank behind them in the current file, or in a new one after a blank in
+ * this. Nothing has changed when it fails. */
 static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err)
 {
     struct rq_mapped_file *file = log->current;
@@ -226,7 +230,8 @@ static void write_records(struct rq_commit_log *log, const struct rq_append *app
     log->put_bytes += append->total;
 }
 
-/* The first bytes of an append land behind the end of the log, as after a write that failed half way. */
+/* The first bytes of an append land behind the end of the log, as after a write that failed half
+ * way. */
 static void write_torn(struct rq_commit_log *log, const struct rq_append *append, char *to,
                        size_t bytes, struct rq_store_put *out)
 {

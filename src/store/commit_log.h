@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The commit log: every message of every queue, one after the other, in mapped files. Appending is one short lock: place, time, copy. A
- * helper thread reserves blocks, brings pages into memory and makes the next file ahead, so that no append waits for the file system.
- * Counterpart: CommitLog.
+ * The commit log: every message of every queue, one after the other, in mapped files. Appending is
+ * one short lock: place, time, copy. A helper thread reserves blocks, brings pages into memory and
+ * makes the next file ahead, so that no append waits for the file system. Counterpart: CommitLog.
  */
 #ifndef RQ_STORE_COMMIT_LOG_H
 #define RQ_STORE_COMMIT_LOG_H
@@ -21,7 +21,7 @@ struct rq_commit_log {
     /* immutable after init */
     const struct rq_store_options *options;
     struct rq_mapped_file_queue files;
-    struct rq_disk *disk; /* NULL = the plain calls */
+    struct rq_disk *disk;            /* NULL = the plain calls */
     struct rq_write_buffers buffers; /* its own locks */
     /* guarded by lock (rank 70) */
     struct rq_mutex lock;
@@ -30,14 +30,16 @@ struct rq_commit_log {
     int64_t refuse_until_ms;        /* monotonic: no space, not tried again before */
     char refuse_reason[RQ_PUT_REASON_MAX];
     uint64_t put_bytes;
-    /* atomic: written with the lock, read by anybody, relaxed. in_lock_since_ms: wall clock, 0 = nobody appends now */
+    /* atomic: written with the lock, read by anybody, relaxed. in_lock_since_ms: wall clock, 0 =
+     * nobody appends now */
     atomic_ullong put_messages;
     atomic_llong in_lock_since_ms;
     /* atomic: release behind the bytes, acquire by readers */
     atomic_llong max_offset;
     /* atomic: written by the flusher */
     atomic_llong flushed;
-    /* guarded by ahead_lock (rank 80): blocks and files made ahead, by the helper or an appender that could not wait */
+    /* guarded by ahead_lock (rank 80): blocks and files made ahead, by the helper or an appender
+     * that could not wait */
     struct rq_mutex ahead_lock;
     struct rq_cond ahead_work;
     struct rq_mapped_file *ahead_of; /* retained: the file written to, when there is work in it */
@@ -46,18 +48,21 @@ struct rq_commit_log {
     int64_t spare_start;             /* wanted; -1 = none */
     bool stop;
     struct rq_thread helper;
-    /* owned by the helper: pages of the file that begins at touched_file are in memory up to here */
+    /* owned by the helper: pages of the file that begins at touched_file are in memory up to
+     * here */
     int64_t touched_file;
     size_t touched_upto;
 };
 
-/* options must outlive the log. Loads the files; recovery then calls rq_commit_log_set_end, and rq_commit_log_start last. */
+/* options must outlive the log. Loads the files; recovery then calls rq_commit_log_set_end, and
+ * rq_commit_log_start last. */
 rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
                               const struct rq_store_options *options);
 rmq_status rq_commit_log_load(struct rq_commit_log *log, bool *lengthened, rmq_error **err);
 rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wipe_tail,
                                  rmq_error **err);
-/* Recovery after a crash: what is in memory from an offset on need not be on disk; it is afterwards. */
+/* Recovery after a crash: what is in memory from an offset on need not be on disk; it is
+ * afterwards. */
 rmq_status rq_commit_log_sync_from(struct rq_commit_log *log, int64_t from, rmq_error **err);
 
 /* Recovery: from there on nothing counts as being on disk; the flusher brings it there. */
@@ -67,7 +72,8 @@ rmq_status rq_commit_log_start(struct rq_commit_log *log, rmq_error **err);
 void rq_commit_log_stop(struct rq_commit_log *log); /* ends the helper, deletes an unused spare */
 void rq_commit_log_free(struct rq_commit_log *log);
 
-/* Appends count planned messages of one queue, all or none. Between rq_commit_log_enter and _leave. total = sum of plans[].size. */
+/* Appends count planned messages of one queue, all or none. Between rq_commit_log_enter and _leave.
+ * total = sum of plans[].size. */
 struct rq_append {
     struct rq_consume_queue *queue;
     const struct rq_msg *msgs;
@@ -96,12 +102,12 @@ void rq_commit_log_commit_due(struct rq_commit_log *log);
 /* Up to where the files hold the log: readers go no further. */
 static inline int64_t rq_commit_log_committed(const struct rq_commit_log *log)
 {
-    return log->buffers.on
-               ? atomic_load_explicit(&log->buffers.committed, memory_order_acquire)
-               : atomic_load_explicit(&log->max_offset, memory_order_acquire);
+    return log->buffers.on ? atomic_load_explicit(&log->buffers.committed, memory_order_acquire)
+                           : atomic_load_explicit(&log->max_offset, memory_order_acquire);
 }
 
-/* Writes everything up to the present end to disk. time_of_end receives the store time there. The flusher only. */
+/* Writes everything up to the present end to disk. time_of_end receives the store time there. The
+ * flusher only. */
 rmq_status rq_commit_log_flush(struct rq_commit_log *log, int64_t *time_of_end, rmq_error **err);
 
 /* After a failed flush: the pages that are not on disk count as changed again. */
@@ -122,13 +128,14 @@ static inline int64_t rq_commit_log_min(struct rq_commit_log *log)
     return rq_mapped_file_queue_min(&log->files);
 }
 
-/* A reader's place in the log: keeps the file it is in. Zero-initialised; released with rq_log_reader_done. */
+/* A reader's place in the log: keeps the file it is in. Zero-initialised; released with
+ * rq_log_reader_done. */
 struct rq_log_reader {
     struct rq_mapped_file *file;
 };
 
-/* Pointer to the byte at offset and how many bytes follow in its file up to end (at most the log's max_offset as read by the caller); NULL when
- * the log does not hold it. */
+/* Pointer to the byte at offset and how many bytes follow in its file up to end (at most the log's
+ * max_offset as read by the caller); NULL when the log does not hold it. */
 const char *rq_log_reader_at(struct rq_log_reader *reader, struct rq_commit_log *log,
                              int64_t offset, int64_t end, size_t *left);
 void rq_log_reader_done(struct rq_log_reader *reader);

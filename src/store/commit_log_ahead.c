@@ -13,7 +13,8 @@
 #define SPARE_WHEN_LEFT                                                                            \
     ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
 
-/* The next pages are brought into memory, so that appends do not fault while they hold the lock. Without ahead_lock: it takes a while. */
+/* The next pages are brought into memory, so that appends do not fault while they hold the lock.
+ * Without ahead_lock: it takes a while. */
 static void touch_pages(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
 {
     size_t upto = atomic_load_explicit(&file->reserved, memory_order_acquire);
@@ -36,7 +37,8 @@ static bool needs_blocks(struct rq_mapped_file *file, size_t pos)
     return reserved < file->size && reserved - pos < step / 2 + TOUCH_STEP;
 }
 
-/* The helper's work, one item at a time; true when something was done. Holds ahead_lock, but for touching. */
+/* The helper's work, one item at a time; true when something was done. Holds ahead_lock, but for
+ * touching. */
 static bool work_ahead(struct rq_commit_log *log)
 {
     struct rq_mapped_file *file = log->ahead_of;
@@ -66,8 +68,9 @@ rmq_status rq_log_ahead_reserve(struct rq_commit_log *log, struct rq_mapped_file
     return st;
 }
 
-/* warmMapedFileEnable: the whole file in memory for good, as far as the system lets us; with synchronous flush its pages are on disk, too, so that
- * the first syncs do not bring the whole file. Without ahead_lock, but for reserving: the file may be in use already. */
+/* warmMapedFileEnable: the whole file in memory for good, as far as the system lets us; with
+ * synchronous flush its pages are on disk, too, so that the first syncs do not bring the whole
+ * file. Without ahead_lock, but for reserving: the file may be in use already. */
 static void warm_up(struct rq_commit_log *log, struct rq_mapped_file *file)
 {
     size_t step = (size_t)log->options->flush_least_pages_when_warm_maped_file * RQ_STORE_PAGE;

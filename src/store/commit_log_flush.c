@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The commit log on its way to disk: from write buffers to the files, from the files to the disk. Threads: one flusher, and whoever commits. */
+/* The commit log on its way to disk: from write buffers to the files, from the files to the disk.
+ * Threads: one flusher, and whoever commits. */
 #include "store/commit_log.h"
 
 #include "base/time.h"

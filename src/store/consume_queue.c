@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Consume queues: putting and reading entries, finding the end, cutting off. Written by the one thread that dispatches (or recovers),
- * read by any. Counterpart: ConsumeQueue.
+ * Consume queues: putting and reading entries, finding the end, cutting off. Written by the one
+ * thread that dispatches (or recovers), read by any. Counterpart: ConsumeQueue.
  */
 #include "store/consume_queue.h"
 
@@ -15,10 +15,11 @@
 #include "base/mem.h"
 #include "base/sys.h"
 
-#define SCHEDULE_TOPIC  "SCHEDULE_TOPIC_XXXX"
-#define RECOVER_FILES   3
-#define GAP_MAX_ENTRIES 12000000 /* messages of a log file of 1 GiB; a larger hole is no hole but a wrong number */
-#define GAP_MAX_FILES   64      /* and so is one that needs so many files */
+#define SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX"
+#define RECOVER_FILES  3
+/* messages of a log file of 1 GiB; a larger hole is no hole but a wrong number */
+#define GAP_MAX_ENTRIES 12000000
+#define GAP_MAX_FILES   64 /* and so is one that needs so many files */
 #define OFFSET_MAX      (INT64_MAX / RQ_CQ_ENTRY_BYTES / 2)
 
 static const struct rq_mapped_file_kind file_kind = {
@@ -85,7 +86,8 @@ static void set_min(struct rq_consume_queue *queue, int64_t min)
 
 /* ---- loading ---- */
 
-/* Entries of one file that have a size; the last real one moves the queue's end in the commit log. */
+/* Entries of one file that have a size; the last real one moves the queue's end in the commit
+ * log. */
 static size_t walk_file(struct rq_consume_queue *queue, const struct rq_mapped_file *file)
 {
     size_t at = 0;
@@ -177,7 +179,8 @@ static int64_t find_end_from(struct rq_consume_queue *queue, size_t i)
     return end;
 }
 
-/* Begins a few files before the last one, and further back while there is no message: a power cut may have emptied the last files. */
+/* Begins a few files before the last one, and further back while there is no message: a power cut
+ * may have emptied the last files. */
 static int64_t find_end(struct rq_consume_queue *queue)
 {
     size_t i = queue->files.count;
@@ -227,7 +230,8 @@ static bool entry_at(struct rq_consume_queue *queue, int64_t at, struct rq_store
     return file != NULL;
 }
 
-/* Byte behind the last entry whose message begins before commit_log_end; that entry's message is then the last one known. */
+/* Byte behind the last entry whose message begins before commit_log_end; that entry's message is
+ * then the last one known. */
 static int64_t find_cut(struct rq_consume_queue *queue, int64_t commit_log_end)
 {
     int64_t start = rq_mapped_file_queue_min(&queue->files);
@@ -296,7 +300,8 @@ static int64_t next_real(struct rq_consume_queue *queue, int64_t from, int64_t u
     return from;
 }
 
-/* First byte of the first real entry whose message begins at or behind commit_log_min; entries are ordered, a blank slot counts as the entry behind it. */
+/* First byte of the first real entry whose message begins at or behind commit_log_min; entries are
+ * ordered, a blank slot counts as the entry behind it. */
 static int64_t first_from(struct rq_consume_queue *queue, int64_t commit_log_min)
 {
     int64_t low = rq_mapped_file_queue_min(&queue->files) / RQ_CQ_ENTRY_BYTES;

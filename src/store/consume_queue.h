@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * One consume queue: where in the commit log message i of a topic's queue is. Entries of 20 bytes: commit-log offset (8), size (4), tags code
- * (8). Written by the dispatcher only, read by any thread. Counterpart: ConsumeQueue.
+ * One consume queue: where in the commit log message i of a topic's queue is. Entries of 20 bytes:
+ * commit-log offset (8), size (4), tags code (8). Written by the dispatcher only, read by any
+ * thread. Counterpart: ConsumeQueue.
  */
 #ifndef RQ_STORE_CONSUME_QUEUE_H
 #define RQ_STORE_CONSUME_QUEUE_H
@@ -22,12 +23,14 @@ struct rq_consume_queue {
     int32_t queue_id;
     bool delivery_times; /* SCHEDULE_TOPIC_XXXX: the tags code is when the message is due */
     struct rq_mapped_file_queue files;
-    /* atomic: bytes from the queue's beginning; end is released behind the entry, both acquired by readers */
+    /* atomic: bytes from the queue's beginning; end is released behind the entry, both acquired by
+     * readers */
     atomic_llong end;
     atomic_llong min;
     /* atomic: relaxed, set once by the deletion of the topic */
     atomic_bool removed;
-    /* owned by the dispatcher (recovery before it): end of the last message in the commit log, 0 = none */
+    /* owned by the dispatcher (recovery before it): end of the last message in the commit log, 0 =
+     * none */
     int64_t max_commit_log_offset;
     /* recovery only: files are damaged or missing, the queue is built again from the log */
     bool rebuild;
@@ -48,10 +51,12 @@ rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32
                                    size_t file_size, struct rq_consume_queue **out);
 void rq_consume_queue_destroy(struct rq_consume_queue *queue);
 
-/* Opens the files and finds the end: the first entry without a size. Damaged ones are removed, and rebuild is set. */
+/* Opens the files and finds the end: the first entry without a size. Damaged ones are removed, and
+ * rebuild is set. */
 rmq_status rq_consume_queue_load(struct rq_consume_queue *queue, rmq_error **err);
 
-/* Recovery: removes damaged files and sets rebuild, for every entry can be made from the log again. why is logged. */
+/* Recovery: removes damaged files and sets rebuild, for every entry can be made from the log again.
+ * why is logged. */
 rmq_status rq_consume_queue_discard(struct rq_consume_queue *queue, const char *why,
                                     rmq_error **err);
 
@@ -59,32 +64,38 @@ rmq_status rq_consume_queue_discard(struct rq_consume_queue *queue, const char *
 rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
                                      rmq_error **err);
 
-/* Recovery after a crash, before the log is followed from commit_log_from on: entries of messages from there on go, as pages between
- * them may be missing. They are made again. */
+/* Recovery after a crash, before the log is followed from commit_log_from on: entries of messages
+ * from there on go, as pages between them may be missing. They are made again. */
 rmq_status rq_consume_queue_rewind(struct rq_consume_queue *queue, int64_t commit_log_from,
                                    rmq_error **err);
 
-/* Recovery: entries of messages that begin in [from, to) of the commit log become blank slots; the messages are lost. */
+/* Recovery: entries of messages that begin in [from, to) of the commit log become blank slots; the
+ * messages are lost. */
 void rq_consume_queue_blank(struct rq_consume_queue *queue, int64_t commit_log_from,
                             int64_t commit_log_to);
 
-/* Recovery after a crash: what is in memory need not be on disk; the next flush writes everything. */
+/* Recovery after a crash: what is in memory need not be on disk; the next flush writes
+ * everything. */
 void rq_consume_queue_distrust(struct rq_consume_queue *queue);
 
-/* Recovery after a crash: what stands behind the end becomes zero, so that it is never taken for entries later. */
+/* Recovery after a crash: what stands behind the end becomes zero, so that it is never taken for
+ * entries later. */
 rmq_status rq_consume_queue_wipe_tail(struct rq_consume_queue *queue, rmq_error **err);
 
-/* Moves min to the first message that begins at or behind commit_log_min; to the end when there is none. */
+/* Moves min to the first message that begins at or behind commit_log_min; to the end when there is
+ * none. */
 void rq_consume_queue_correct_min(struct rq_consume_queue *queue, int64_t commit_log_min);
 
-/* Deletes leading files of which every message is gone (never the last file). Returns files deleted. With the dispatcher held off. */
+/* Deletes leading files of which every message is gone (never the last file). Returns files
+ * deleted. With the dispatcher held off. */
 int rq_consume_queue_clean(struct rq_consume_queue *queue, int64_t commit_log_min);
 
 /* Deletes all files. */
 rmq_status rq_consume_queue_clear(struct rq_consume_queue *queue, rmq_error **err);
 
-/* Dispatcher: puts the entry of message number offset. An entry that is there already is passed over. A gap before it is filled with blank
- * slots, so that entry i is message i always. RMQ_ERR_DISK_FULL and RMQ_ERR_IO may be tried again. */
+/* Dispatcher: puts the entry of message number offset. An entry that is there already is passed
+ * over. A gap before it is filled with blank slots, so that entry i is message i always.
+ * RMQ_ERR_DISK_FULL and RMQ_ERR_IO may be tried again. */
 rmq_status rq_consume_queue_put(struct rq_consume_queue *queue, int64_t offset,
                                 const struct rq_store_entry *entry, rmq_error **err);
 
@@ -92,12 +103,13 @@ rmq_status rq_consume_queue_put(struct rq_consume_queue *queue, int64_t offset,
 rmq_status rq_consume_queue_flush(struct rq_consume_queue *queue, int32_t least_pages,
                                   rmq_error **err);
 
-/* The same in one go for many queues: notes what waits, and whether it is worth a flush; then, when all files are on disk by other means, that it
- * is there. */
+/* The same in one go for many queues: notes what waits, and whether it is worth a flush; then, when
+ * all files are on disk by other means, that it is there. */
 bool rq_consume_queue_mark(struct rq_consume_queue *queue, int32_t least_pages);
 void rq_consume_queue_marked_is_flushed(struct rq_consume_queue *queue);
 
-/* Entries from number offset on that lie in one file: pointer and count; the file is retained. count 0: none (file NULL). */
+/* Entries from number offset on that lie in one file: pointer and count; the file is retained.
+ * count 0: none (file NULL). */
 struct rq_cq_run {
     const char *p;
     size_t count;

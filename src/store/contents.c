@@ -109,7 +109,8 @@ void rq_contents_begin(struct rq_store *store, bool closed)
     rq_buf_free(&list);
 }
 
-/* After a crash retention may have gone on since the list was written, so that the first number tells nothing. */
+/* After a crash retention may have gone on since the list was written, so that the first number
+ * tells nothing. */
 static rmq_status compare_queue(struct rq_store *store, struct rq_slice line, bool crashed,
                                 rmq_error **err)
 {

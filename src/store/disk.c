@@ -30,7 +30,8 @@ void rq_disk_free(struct rq_disk *disk)
     rq_mutex_destroy(&disk->lock);
 }
 
-/* A record keeps the switch on for good: it is for tests, and comes before the work that it records. */
+/* A record keeps the switch on for good: it is for tests, and comes before the work that it
+ * records. */
 static void update_active_locked(struct rq_disk *disk)
 {
     bool active = atomic_load_explicit(&disk->recording, memory_order_relaxed) || disk->hangs ||

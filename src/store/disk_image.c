@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What a power cut leaves. While recording, each sync that succeeds copies what it made durable to a second directory; an image takes every page
- * from there or from the living file. A sync of a file makes its name durable, too, as on the usual file systems. The files of
- * config/ are written elsewhere, by rename, and taken as they are.
+ * What a power cut leaves. While recording, each sync that succeeds copies what it made durable to
+ * a second directory; an image takes every page from there or from the living file. A sync of a
+ * file makes its name durable, too, as on the usual file systems. The files of config/ are written
+ * elsewhere, by rename, and taken as they are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +78,8 @@ static void read_page(int fd, char *to, size_t n, off_t at)
     memset(to + have, 0, n - have);
 }
 
-/* Page by page from live or durable into out, which gets one of both lengths. random NULL: all from durable. */
+/* Page by page from live or durable into out, which gets one of both lengths. random NULL: all from
+ * durable. */
 static int mix(int live, int durable, int out, uint64_t *random)
 {
     off_t live_size = length_of(live);

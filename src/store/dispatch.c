@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Dispatch of records to consume queues and index. Runs on the thread that appended, or on the flusher's. */
+/* Dispatch of records to consume queues and index. Runs on the thread that appended, or on the
+ * flusher's. */
 #include "store/dispatch.h"
 
 #include <stdio.h>
@@ -179,7 +180,8 @@ static void note_failure(struct rq_store *store, rmq_status st, const rmq_error 
     }
 }
 
-/* The record at offset: its entries, and where the next one begins. A negative result is a failure to try again. */
+/* The record at offset: its entries, and where the next one begins. A negative result is a failure
+ * to try again. */
 static int64_t step(struct rq_store *store, int64_t offset, int64_t end, rmq_error **err)
 {
     struct rq_record record;

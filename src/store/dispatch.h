@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The dispatcher follows the commit log: queue entry, index entry, notice to the listener. There is no thread and no polling: whoever
- * appended runs it, and a thread that finds another at it leaves its records to that one. Counterpart: ReputMessageService.
+ * The dispatcher follows the commit log: queue entry, index entry, notice to the listener. There is
+ * no thread and no polling: whoever appended runs it, and a thread that finds another at it leaves
+ * its records to that one. Counterpart: ReputMessageService.
  */
 #ifndef RQ_STORE_DISPATCH_H
 #define RQ_STORE_DISPATCH_H
@@ -13,7 +14,8 @@
 
 struct rq_dispatcher {
     struct rq_mutex role; /* held by the thread that dispatches */
-    /* atomic: seq_cst, so that a caller whose trylock fails is seen by the holder after its unlock */
+    /* atomic: seq_cst, so that a caller whose trylock fails is seen by the holder after its
+     * unlock */
     atomic_bool pending;
     /* atomic: commit-log offset up to which entries exist; release behind them */
     atomic_llong done;
@@ -34,7 +36,8 @@ struct rq_dispatcher {
 void rq_dispatcher_init(struct rq_dispatcher *dispatcher);
 void rq_dispatcher_free(struct rq_dispatcher *dispatcher);
 
-/* Makes the entries of one record; recovery uses it, too. With the role, or before other threads exist. */
+/* Makes the entries of one record; recovery uses it, too. With the role, or before other threads
+ * exist. */
 rmq_status rq_dispatch_record(struct rq_store *store, const struct rq_record *record,
                               rmq_error **err);
 

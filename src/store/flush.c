@@ -213,7 +213,8 @@ static size_t mark_queues(struct rq_store *store, int32_t least_pages)
     return count;
 }
 
-/* Whether the queues' files are on the file system of the file that is open since the start, and so are told of its errors. */
+/* Whether the queues' files are on the file system of the file that is open since the start, and so
+ * are told of its errors. */
 static bool share_file_system(const struct rq_store *store)
 {
     struct stat queues;

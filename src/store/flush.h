@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The flush thread: commit log, consume queues, index and checkpoint to disk at their intervals; with synchronous flush it answers all
- * that waited with one sync (group commit). It also retries a failed dispatch and runs retention. Counterparts:
- * FlushRealTimeService, GroupCommitService, FlushConsumeQueueService, CleanCommitLogService.
+ * The flush thread: commit log, consume queues, index and checkpoint to disk at their intervals;
+ * with synchronous flush it answers all that waited with one sync (group commit). It also retries a
+ * failed dispatch and runs retention. Counterparts: FlushRealTimeService, GroupCommitService,
+ * FlushConsumeQueueService, CleanCommitLogService.
  */
 #ifndef RQ_STORE_FLUSH_H
 #define RQ_STORE_FLUSH_H
@@ -28,9 +29,9 @@ struct rq_flusher {
     int64_t queue_due_ms;
     int64_t queue_thorough_ms;
     int64_t clean_due_ms;
-    int32_t clean_left; /* files that this look may still delete */
+    int32_t clean_left;    /* files that this look may still delete */
     int64_t commit_due_ms; /* of write buffers */
-    int64_t log_file; /* start of the log file at the last thorough flush */
+    int64_t log_file;      /* start of the log file at the last thorough flush */
 };
 
 rmq_status rq_flusher_start(struct rq_flusher *flusher, struct rq_store *store, rmq_error **err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Queues and index that lost something: made again from the commit log, though the walk of recovery does not come by there. Recovery only. */
+/* Queues and index that lost something: made again from the commit log, though the walk of recovery
+ * does not come by there. Recovery only. */
 #ifndef RQ_STORE_HEAL_H
 #define RQ_STORE_HEAL_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The index as a whole: files in a directory, putting, repairing, asking. Everything under the index's lock. */
+/* The index as a whole: files in a directory, putting, repairing, asking. Everything under the
+ * index's lock. */
 #include "store/index_file.h"
 
 #include <dirent.h>

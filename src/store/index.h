@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The key index: files of a hash table each, from topic#key to commit-log offsets, newest first. A hit is a hash only: the caller compares topic and
- * key. Written by the dispatcher, read by any thread, under one lock. Counterparts: IndexService, IndexFile, IndexHeader.
+ * The key index: files of a hash table each, from topic#key to commit-log offsets, newest first. A
+ * hit is a hash only: the caller compares topic and key. Written by the dispatcher, read by any
+ * thread, under one lock. Counterparts: IndexService, IndexFile, IndexHeader.
  */
 #ifndef RQ_STORE_INDEX_H
 #define RQ_STORE_INDEX_H
@@ -32,7 +33,8 @@ void rq_index_free(struct rq_index *index);
 /* Opens the files; those of another size are passed over with a warning. */
 rmq_status rq_index_load(struct rq_index *index, rmq_error **err);
 
-/* After a crash: entries of messages at or behind commit_log_offset go, and the chains of the others are tied again. */
+/* After a crash: entries of messages at or behind commit_log_offset go, and the chains of the
+ * others are tied again. */
 rmq_status rq_index_truncate(struct rq_index *index, int64_t commit_log_offset, rmq_error **err);
 
 /* Dispatcher: the entries of one message. One that the index has already is passed over. */
@@ -41,8 +43,9 @@ rmq_status rq_index_put(struct rq_index *index, const struct rq_record *record,
 
 rmq_status rq_index_flush(struct rq_index *index, rmq_error **err);
 
-/* Commit-log offsets of messages whose topic#key has the hash of this one, stored in [begin_ms, end_ms] give or take a second, newest first;
- * at most max, returns how many. *more_from: 0 at first; moves on, so that a caller who found false hits can ask again. */
+/* Commit-log offsets of messages whose topic#key has the hash of this one, stored in [begin_ms,
+ * end_ms] give or take a second, newest first; at most max, returns how many. *more_from: 0 at
+ * first; moves on, so that a caller who found false hits can ask again. */
 struct rq_index_hits {
     size_t file;     /* private: files to look at */
     uint32_t number; /* private: next entry of the chain */

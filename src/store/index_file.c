@@ -171,7 +171,8 @@ size_t rq_index_file_walk(const struct rq_index *index, const struct rq_mapped_f
         const char *p = file->data + rq_index_file_place(index, number);
         uint32_t before = rq_load_be32(p + 16);
         int64_t time = header->begin_time + (int64_t)rq_load_be32(p + 12) * 1000;
-        /* The stored second may be up to one before the message's time; in a second file the first entry counts from the old file's end. */
+        /* The stored second may be up to one before the message's time; in a second file the first
+         * entry counts from the old file's end. */
         if (rq_load_be32(p) == hash && time + 1000 > begin_ms && time - 1000 <= end_ms) {
             offsets[n++] = (int64_t)rq_load_be64(p + 4);
         }

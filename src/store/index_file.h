@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * One index file: header of 40 bytes, slots of 4 bytes (number of the newest entry), entries of 20 bytes (hash, commit-log offset, seconds since
- * the file's begin, number of the entry before in the same slot). Pure access to the mapped bytes, under the index's lock.
- * Counterparts: IndexFile, IndexHeader.
+ * One index file: header of 40 bytes, slots of 4 bytes (number of the newest entry), entries of 20
+ * bytes (hash, commit-log offset, seconds since the file's begin, number of the entry before in the
+ * same slot). Pure access to the mapped bytes, under the index's lock. Counterparts: IndexFile,
+ * IndexHeader.
  */
 #ifndef RQ_STORE_INDEX_FILE_H
 #define RQ_STORE_INDEX_FILE_H
@@ -40,12 +41,14 @@ void rq_index_file_put(const struct rq_index *index, struct rq_mapped_file *file
                        struct rq_index_header *header, uint32_t hash,
                        const struct rq_record *record);
 
-/* How many entries (their numbers begin with 1) below the header's count were written in order: a page of zeros, as a power cut leaves it, ends them, as
- * does an entry of a message at or behind commit_log_offset. Returns the number behind the last. */
+/* How many entries (their numbers begin with 1) below the header's count were written in order: a
+ * page of zeros, as a power cut leaves it, ends them, as does an entry of a message at or behind
+ * commit_log_offset. Returns the number behind the last. */
 uint32_t rq_index_file_good(const struct rq_index *index, const struct rq_mapped_file *file,
                             const struct rq_index_header *header, int64_t commit_log_offset);
 
-/* Whether a slot names an entry at or behind number: then the older ones of its chain are not reached. */
+/* Whether a slot names an entry at or behind number: then the older ones of its chain are not
+ * reached. */
 bool rq_index_file_slots_ahead(const struct rq_index *index, const struct rq_mapped_file *file,
                                uint32_t number);
 

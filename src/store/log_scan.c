@@ -18,7 +18,8 @@ struct piece {
     size_t upto;
 };
 
-/* The next piece at or behind at; false when there is none, or the file cannot be looked at: then all of it is one. */
+/* The next piece at or behind at; false when there is none, or the file cannot be looked at: then
+ * all of it is one. */
 static bool next_piece(const struct rq_mapped_file *file, int fd, size_t at, struct piece *out)
 {
     *out = (struct piece){.from = at, .upto = file->size};

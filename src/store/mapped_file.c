@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Mapped files: opening, reserving, flushing, counted unmapping. Threads as said at each function in the header. */
+/* Mapped files: opening, reserving, flushing, counted unmapping. Threads as said at each function
+ * in the header. */
 #include "store/mapped_file.h"
 
 #include <errno.h>
@@ -123,7 +124,8 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
         return st;
     }
     if (!kind->keeps_fd && rq_mapped_file_written(file) == 0) {
-        madvise(file->data, size, MADV_RANDOM); /* one new page at a time: there is nothing to read ahead */
+        /* one new page at a time: there is nothing to read ahead */
+        madvise(file->data, size, MADV_RANDOM);
     }
     if (!kind->keeps_fd || rq_mapped_file_written(file) == size) {
         rq_mapped_file_close_fd(file); /* an old file is hardly written again */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A file of fixed size, mapped whole, its blocks reserved piece by piece before they are written: a full disk is then an error of
- * rq_mapped_file_reserve and never a SIGBUS, and making a file of 1 GiB costs nothing at first. Counted: readers keep
- * it mapped beyond its deletion. Counterpart: DefaultMappedFile.
+ * A file of fixed size, mapped whole, its blocks reserved piece by piece before they are written: a
+ * full disk is then an error of rq_mapped_file_reserve and never a SIGBUS, and making a file of 1
+ * GiB costs nothing at first. Counted: readers keep it mapped beyond its deletion. Counterpart:
+ * DefaultMappedFile.
  */
 #ifndef RQ_STORE_MAPPED_FILE_H
 #define RQ_STORE_MAPPED_FILE_H
@@ -44,7 +45,8 @@ struct rq_mapped_file {
     atomic_uint refs;
     /* atomic: release by the writer behind the bytes, acquire by readers */
     atomic_size_t written;
-    /* atomic: release when the blocks are there; raised by one thread at a time (guarded by the user's lock) */
+    /* atomic: release when the blocks are there; raised by one thread at a time (guarded by the
+     * user's lock) */
     atomic_size_t reserved;
     /* guarded by the append lock: where the file's records are written instead; NULL = data */
     char *buffer;
@@ -63,16 +65,19 @@ struct rq_mapped_file_kind {
     struct rq_disk *disk;
 };
 
-/* Opens or creates path. A new file, or one of length 0, gets size; another length is RMQ_ERR_CORRUPT. written, flushed are size for an
- * existing file and 0 for a new one. One reference, the caller's. */
+/* Opens or creates path. A new file, or one of length 0, gets size; another length is
+ * RMQ_ERR_CORRUPT. written, flushed are size for an existing file and 0 for a new one. One
+ * reference, the caller's. */
 rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
                                const struct rq_mapped_file_kind *kind, bool create,
                                struct rq_mapped_file **out, rmq_error **err);
 
-/* Makes sure that blocks for the bytes before upto exist, and some beyond. RMQ_ERR_DISK_FULL, RMQ_ERR_IO. */
+/* Makes sure that blocks for the bytes before upto exist, and some beyond. RMQ_ERR_DISK_FULL,
+ * RMQ_ERR_IO. */
 rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_error **err);
 
-/* Brings reserved pages [from, upto) into memory, writable. Only a help: nothing happens where the system cannot do it. */
+/* Brings reserved pages [from, upto) into memory, writable. Only a help: nothing happens where the
+ * system cannot do it. */
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto);
 
 /* Whether the system reads pages ahead of those that are read. Any thread; only a help. */
@@ -81,10 +86,12 @@ void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on);
 /* Writes [file->flushed, upto) to disk and moves flushed. The flusher only. */
 rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_error **err);
 
-/* Every page of [from, upto) counts as changed again: after a failed sync the kernel takes them for clean. Under the writer's lock. */
+/* Every page of [from, upto) counts as changed again: after a failed sync the kernel takes them for
+ * clean. Under the writer's lock. */
 void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto);
 
-/* Recovery: every byte from at on becomes zero, and its blocks are free again. synced: for good, on disk. */
+/* Recovery: every byte from at on becomes zero, and its blocks are free again. synced: for good, on
+ * disk. */
 rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, bool synced,
                                rmq_error **err);
 

@@ -138,7 +138,8 @@ static rmq_status lengthen(struct rq_mapped_file_queue *queue, int64_t start, bo
     return st;
 }
 
-/* Whether the files' names fit their length: else a wrong length is one of the options, and nothing may be mended. */
+/* Whether the files' names fit their length: else a wrong length is one of the options, and nothing
+ * may be mended. */
 static rmq_status check_starts(const struct rq_mapped_file_queue *queue, const int64_t *starts,
                                size_t n, rmq_error **err)
 {
@@ -147,7 +148,8 @@ static rmq_status check_starts(const struct rq_mapped_file_queue *queue, const i
         if (apart % (int64_t)queue->file_size != 0 ||
             apart / (int64_t)queue->file_size > MISSING_MAX) {
             return rq_error_set(err, RMQ_ERR_CORRUPT,
-                                "%s/%020" PRId64 " is %lld bytes behind the file before it: that does not fit "
+                                "%s/%020" PRId64
+                                " is %lld bytes behind the file before it: that does not fit "
                                 "files of %zu bytes",
                                 queue->dir, starts[i], (long long)apart, queue->file_size);
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A directory of mapped files of one size that follow each other, named by the offset of their first byte in 20 digits. Any
- * thread may look files up; one writer at a time adds and removes. Counterpart: MappedFileQueue.
+ * A directory of mapped files of one size that follow each other, named by the offset of their
+ * first byte in 20 digits. Any thread may look files up; one writer at a time adds and removes.
+ * Counterpart: MappedFileQueue.
  */
 #ifndef RQ_STORE_MAPPED_FILE_QUEUE_H
 #define RQ_STORE_MAPPED_FILE_QUEUE_H
@@ -27,8 +28,9 @@ rmq_status rq_mapped_file_queue_init(struct rq_mapped_file_queue *queue, const c
                                      size_t file_size, const struct rq_mapped_file_kind *kind);
 void rq_mapped_file_queue_free(struct rq_mapped_file_queue *queue);
 
-/* Opens all files of the directory, which may be missing. A last file of length 0 is removed. RMQ_ERR_CORRUPT for a wrong length, but
- * when lengthened is given, a file that is too short is made long again, and one that is missing is made: what is lost reads as zero. lengthened is set,
+/* Opens all files of the directory, which may be missing. A last file of length 0 is removed.
+ * RMQ_ERR_CORRUPT for a wrong length, but when lengthened is given, a file that is too short is
+ * made long again, and one that is missing is made: what is lost reads as zero. lengthened is set,
  * and cut in those files. */
 rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, bool *lengthened,
                                      rmq_error **err);

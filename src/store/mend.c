@@ -43,8 +43,9 @@ static rmq_status cover_rest(struct rq_store *store, struct rq_mapped_file *file
     return st;
 }
 
-/* A message of n bytes over what is at pos; false when n is too small for one. copy has room for n bytes. It has the CRC property, if there is room,
- * since a store may ask for it (forceVerifyPropCRC). */
+/* A message of n bytes over what is at pos; false when n is too small for one. copy has room for n
+ * bytes. It has the CRC property, if there is room, since a store may ask for it
+ * (forceVerifyPropCRC). */
 static bool write_cover(struct rq_mapped_file *file, size_t pos, size_t n, int64_t time, char *copy)
 {
     char *to = file->data + pos;

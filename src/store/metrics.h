@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Figures of a running store that are more than counters: how long appends and flushes took, how much a flush wrote. Counting is
- * relaxed atomics; one append of RQ_METRICS_APPEND_STEP is measured, since two looks at the clock cost a tenth of an append.
- * Counterpart: StoreStatsService.
+ * Figures of a running store that are more than counters: how long appends and flushes took, how
+ * much a flush wrote. Counting is relaxed atomics; one append of RQ_METRICS_APPEND_STEP is
+ * measured, since two looks at the clock cost a tenth of an append. Counterpart: StoreStatsService.
  */
 #ifndef RQ_STORE_METRICS_H
 #define RQ_STORE_METRICS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A store that nobody has open, mapped for reading: what <rmq/store.h> looks at. Nothing here writes or repairs; files of any size are
- * taken as they are. One thread at a time.
+ * A store that nobody has open, mapped for reading: what <rmq/store.h> looks at. Nothing here
+ * writes or repairs; files of any size are taken as they are. One thread at a time.
  */
 #ifndef RQ_STORE_OFFLINE_H
 #define RQ_STORE_OFFLINE_H
@@ -67,7 +67,8 @@ struct rmq_store {
     bool in_use;
 };
 
-/* Maps every file of a directory whose name has that many digits. A directory that is missing has none. */
+/* Maps every file of a directory whose name has that many digits. A directory that is missing has
+ * none. */
 rmq_status rq_offline_files_load(struct rq_offline_files *files, const char *dir, size_t digits,
                                  rmq_error **err);
 void rq_offline_files_free(struct rq_offline_files *files);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The index files of a store mapped for reading. How many slots a file has stands nowhere in it: it follows from the options, or from the one
- * number of slots with which first and last entry and their slots say what the header says.
+ * The index files of a store mapped for reading. How many slots a file has stands nowhere in it: it
+ * follows from the options, or from the one number of slots with which first and last entry and
+ * their slots say what the header says.
  */
 #include <stdio.h>
 #include <string.h>

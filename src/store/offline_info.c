@@ -63,8 +63,9 @@ void rmq_store_get_info(const rmq_store *store, rmq_store_info *out, size_t size
 /* Queues that a check found by their messages only come behind all others, and are not shown. */
 static const struct rq_offline_queue *queue_at(const struct rmq_store *store, size_t index)
 {
-    return store && index < store->queue_count && !store->queues[index]->virtual ? store->queues[index]
-                                                                        : NULL;
+    return store && index < store->queue_count && !store->queues[index]->virtual
+               ? store->queues[index]
+               : NULL;
 }
 
 bool rmq_store_queue_at(const rmq_store *store, size_t index, rmq_store_queue *out, size_t size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The store's option table: names, defaults and ranges of broker.conf. The broker joins it to its own table. Counterpart: MessageStoreConfig.
+ * The store's option table: names, defaults and ranges of broker.conf. The broker joins it to its
+ * own table. Counterpart: MessageStoreConfig.
  */
 #include "store/store.h"
 
@@ -41,7 +42,8 @@ static const struct rq_option options[] = {
     I64("flushCommitLogThoroughInterval", flush_commit_log_thorough_interval_ms, "10000", 0, MAX_MS,
         "Milliseconds after which the commit log is flushed whatever waits."),
     FLAG("flushCommitLogTimed", flush_commit_log_timed, "true",
-         "Flush the commit log at its intervals only; false: also as soon as flushCommitLogLeastPages wait."),
+         "Flush the commit log at its intervals only; false: also as soon as "
+         "flushCommitLogLeastPages wait."),
     I64("flushIntervalConsumeQueue", flush_interval_consume_queue_ms, "1000", 1, MAX_MS,
         "Milliseconds between flushes of consume queues."),
     I32("flushConsumeQueueLeastPages", flush_consume_queue_least_pages, "2", 0, MAX_INT,
@@ -51,11 +53,13 @@ static const struct rq_option options[] = {
     I64("syncFlushTimeout", sync_flush_timeout_ms, "5000", 1, MAX_MS,
         "Milliseconds that a send waits for its flush with SYNC_FLUSH."),
     FLAG("transientStorePoolEnable", transient_store_pool_enable, "false",
-         "Messages are appended to locked memory and copied to their file later; a kill loses what was not."),
+         "Messages are appended to locked memory and copied to their file later; a kill loses what "
+         "was not."),
     I32("transientStorePoolSize", transient_store_pool_size, "5", 1, 64,
         "Buffers of that kind, each as large as a commit-log file."),
     FLAG("fastFailIfNoBufferInStorePool", fast_fail_if_no_buffer_in_store_pool, "false",
-         "Refuse messages as busy while no such buffer is free, instead of writing to the file itself."),
+         "Refuse messages as busy while no such buffer is free, instead of writing to the file "
+         "itself."),
     I64("commitIntervalCommitLog", commit_interval_commit_log_ms, "200", 1, MAX_MS,
         "Milliseconds between copies to the file when no put does them."),
     FLAG("wakeCommitWhenPutMessage", wake_commit_when_put_message, "true",
@@ -66,7 +70,8 @@ static const struct rq_option options[] = {
         "Milliseconds after which everything is copied to the file whatever waits."),
     FLAG("warmMapedFileEnable", warm_maped_file_enable, "false",
          "Reserve and touch the whole next commit-log file ahead and lock it in memory."),
-    I32("flushLeastPagesWhenWarmMapedFile", flush_least_pages_when_warm_maped_file, "4096", 1, MAX_INT,
+    I32("flushLeastPagesWhenWarmMapedFile", flush_least_pages_when_warm_maped_file, "4096", 1,
+        MAX_INT,
         "Pages of 4096 bytes that are touched at a time, and with SYNC_FLUSH brought to disk."),
     I32("maxMessageSize", max_message_size, "4194304", 1, 1073741824, "Most bytes of a body."),
     FLAG("autoMessageVersionOnTopicLen", auto_message_version_on_topic_len, "true",
@@ -75,7 +80,8 @@ static const struct rq_option options[] = {
     FLAG("enabledAppendPropCRC", enabled_append_prop_crc, "false",
          "Append a CRC of the whole record to its properties."),
     FLAG("dataReadAheadEnable", data_read_ahead_enable, "true",
-         "Let the system read ahead in the commit log; without it old messages cost less memory and more reads."),
+         "Let the system read ahead in the commit log; without it old messages cost less memory "
+         "and more reads."),
     FLAG("forceVerifyPropCRC", force_verify_prop_crc, "false",
          "Recovery checks that CRC instead of the body's; a record without it counts as damaged."),
     FLAG("messageIndexEnable", message_index_enable, "true", "Build the key index."),
@@ -105,9 +111,11 @@ static const struct rq_option options[] = {
     I32("diskMaxUsedSpaceRatio", disk_max_used_space_ratio, "75", 10, 95,
         "Percent of the partition in use above which old files are deleted at any hour."),
     I32("diskSpaceWarningLevelRatio", disk_space_warning_level_ratio, "90", 0, 100,
-        "Percent of the partition in use above which no messages are taken; at least 35, at most 90."),
+        "Percent of the partition in use above which no messages are taken; at least 35, at most "
+        "90."),
     I32("diskSpaceCleanForciblyRatio", disk_space_clean_forcibly_ratio, "85", 0, 100,
-        "Percent above which old files go whatever their age, and below which messages are taken again; at least 30, at most 85."),
+        "Percent above which old files go whatever their age, and below which messages are taken "
+        "again; at least 30, at most 85."),
     I32("deleteFileBatchMax", delete_file_batch_max, "10", 1, 1000000,
         "Most files that one look deletes."),
     I64("deleteCommitLogFilesInterval", delete_commit_log_files_interval_ms, "100", 0, MAX_MS,
@@ -117,7 +125,8 @@ static const struct rq_option options[] = {
     I64("cleanResourceInterval", clean_resource_interval_ms, "10000", 10, MAX_MS,
         "Milliseconds between looks for files to delete."),
     I64("osPageCacheBusyTimeOutMills", os_page_cache_busy_time_out_mills, "1000", 1, MAX_MS,
-        "Messages are refused with 2 SYSTEM_BUSY while one append takes longer than so many milliseconds."),
+        "Messages are refused with 2 SYSTEM_BUSY while one append takes longer than so many "
+        "milliseconds."),
 };
 
 const struct rq_table rq_store_table = {

@@ -83,7 +83,8 @@ static int64_t time_at(struct rq_store *store, struct rq_log_reader *reader,
     return record.store_timestamp;
 }
 
-/* First offset whose time is at least (after: more than) time_ms; max when there is none. Times do not go down along a queue. */
+/* First offset whose time is at least (after: more than) time_ms; max when there is none. Times do
+ * not go down along a queue. */
 static int64_t first_at(struct rq_store *store, struct rq_consume_queue *queue, int64_t time_ms,
                         bool after)
 {

@@ -156,7 +156,8 @@ static rmq_status load_queue(struct rq_queue_table *table, const char *topic, co
     return rq_consume_queue_load(queue, err);
 }
 
-/* Calls each for the entries of a directory but those that begin with a dot. A directory that is missing has none. */
+/* Calls each for the entries of a directory but those that begin with a dot. A directory that is
+ * missing has none. */
 static rmq_status each_entry(struct rq_queue_table *table, const char *topic, rmq_error **err,
                              rmq_status (*each)(struct rq_queue_table *table, const char *topic,
                                                 const char *name, rmq_error **err))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * All consume queues, by topic and queue id. A queue that was found stays valid until the table is freed, also when its topic is deleted
- * meanwhile. Any thread. Counterpart: ConsumeQueueStore.
+ * All consume queues, by topic and queue id. A queue that was found stays valid until the table is
+ * freed, also when its topic is deleted meanwhile. Any thread. Counterpart: ConsumeQueueStore.
  */
 #ifndef RQ_STORE_QUEUE_TABLE_H
 #define RQ_STORE_QUEUE_TABLE_H
@@ -40,7 +40,8 @@ rmq_status rq_queue_table_get(struct rq_queue_table *table, struct rq_slice topi
 /* Queue number index, 0 … count - 1; NULL beyond. Removed queues are passed over by the caller. */
 struct rq_consume_queue *rq_queue_table_at(struct rq_queue_table *table, size_t index);
 
-/* Takes the queues of a topic out and deletes their directory. With dispatcher and appenders held off. */
+/* Takes the queues of a topic out and deletes their directory. With dispatcher and appenders held
+ * off. */
 rmq_status rq_queue_table_remove(struct rq_queue_table *table, struct rq_slice topic,
                                  rmq_error **err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Reading a queue: messages for a pull answer, as references into the commit log. Any thread. Counterpart: DefaultMessageStore.getMessage. */
+/* Reading a queue: messages for a pull answer, as references into the commit log. Any thread.
+ * Counterpart: DefaultMessageStore.getMessage. */
 #include "store/store_priv.h"
 
 static const char *const get_names[] = {
@@ -77,7 +78,8 @@ static bool is_full(const struct get *get, const struct rq_store_entry *entry)
            bytes > get->max_bytes;
 }
 
-/* Adds a record to the answer, to the last reference when it follows it; false when there are too many references. */
+/* Adds a record to the answer, to the last reference when it follows it; false when there are too
+ * many references. */
 static bool add_ref(struct rq_store_result *out, const char *p, size_t n,
                     struct rq_mapped_file *file)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Builds queues and index of a store anew: looks at the log first, takes away what is to be made again, and lets recovery make it, as after a
- * crash with nothing but a commit log.
+ * Builds queues and index of a store anew: looks at the log first, takes away what is to be made
+ * again, and lets recovery make it, as after a crash with nothing but a commit log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,11 +84,12 @@ static rmq_status check_log(struct rmq_store *store, rmq_store_check *check, rmq
     }
     if (st == RMQ_OK && !store->options.salvage &&
         (check->damaged_places > 0 || check->missing_files > 0)) {
-        return rq_error_set(err, RMQ_ERR_CORRUPT,
-                            "the commit log is damaged in %" PRId64 " places, %" PRId64
-                            " files are missing: rmq store verify tells which, rmq store rebuild --salvage keeps "
-                            "what is left",
-                            check->damaged_places, check->missing_files);
+        return rq_error_set(
+            err, RMQ_ERR_CORRUPT,
+            "the commit log is damaged in %" PRId64 " places, %" PRId64
+            " files are missing: rmq store verify tells which, rmq store rebuild --salvage keeps "
+            "what is left",
+            check->damaged_places, check->missing_files);
     }
     return st;
 }
@@ -141,10 +142,10 @@ static rmq_status recover(const char *dir, const rmq_store_info *info,
                                       ? given->message_delay_level
                                       : options.message_delay_level;
     take_geometry(&options, info, given);
-    struct progress progress = {.given = given,
-                                .begin = info->commit_log_min_offset,
-                                .end = info->commit_log_max_offset};
-    struct rq_store_watch watch = {.tell = given->progress && progress.end > progress.begin ? tell : NULL,
+    struct progress progress = {
+        .given = given, .begin = info->commit_log_min_offset, .end = info->commit_log_max_offset};
+    struct rq_store_watch watch = {.tell = given->progress && progress.end > progress.begin ? tell
+                                                                                            : NULL,
                                    .user = &progress,
                                    .told = progress.begin,
                                    .salvage = given->salvage};

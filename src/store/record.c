@@ -127,7 +127,8 @@ void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_
     placed.queue_offset = queue_offset;
     placed.commit_log_offset = commit_log_offset;
     placed.store_timestamp_ms = store_timestamp;
-    /* The size comes last: a process that is killed in here leaves no record, not one whose properties are cut. */
+    /* The size comes last: a process that is killed in here leaves no record, not one whose
+     * properties are cut. */
     rq_msg_encode(&placed, 0, to);
     if (plan->tail > 0) {
         write_crc(to, plan);

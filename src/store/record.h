@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * One record of the commit log: planned outside the append lock (sizes, CRC), written inside it, and checked when it is read
- * back. Pure functions over bytes. Counterparts: MessageExtEncoder, CommitLog.checkMessageAndReturnSize.
+ * One record of the commit log: planned outside the append lock (sizes, CRC), written inside it,
+ * and checked when it is read back. Pure functions over bytes. Counterparts: MessageExtEncoder,
+ * CommitLog.checkMessageAndReturnSize.
  */
 #ifndef RQ_STORE_RECORD_H
 #define RQ_STORE_RECORD_H
@@ -27,7 +28,8 @@ struct rq_record_plan {
     uint32_t size;
     int32_t body_crc;
     uint16_t properties; /* bytes of properties before the tail */
-    uint16_t tail;       /* bytes of the CRC property behind them, with a separator that is missing; 0 = none */
+    /* bytes of the CRC property behind them, with a separator that is missing; 0 = none */
+    uint16_t tail;
 };
 
 /* Checks the limits of one message. On another status than RQ_PUT_OK, reason says why. */
@@ -61,14 +63,16 @@ struct rq_record {
 
 enum rq_record_kind { RQ_RECORD_GOOD, RQ_RECORD_BLANK, RQ_RECORD_BAD };
 
-/* Reads the record that begins at p, of which left bytes are there. check_crc also checks the body. A blank has its size set. */
+/* Reads the record that begins at p, of which left bytes are there. check_crc also checks the body.
+ * A blank has its size set. */
 enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
                                    struct rq_record *out);
 
 /* Whether the record at p has the property RQ_RECORD_CRC_NAME, and it is right. */
 bool rq_record_crc_ok(const char *p, const struct rq_record *record);
 
-/* Properties that the store itself looks at; p NULL when absent. The last one of a name counts, as for Java. */
+/* Properties that the store itself looks at; p NULL when absent. The last one of a name counts, as
+ * for Java. */
 struct rq_record_properties {
     struct rq_slice tags;
     struct rq_slice keys;

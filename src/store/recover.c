@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Recovery: finds the end of the commit log and brings queues and index into agreement with it. Runs inside rq_store_open, before any
- * other thread exists. Counterparts: CommitLog.recoverNormally, CommitLog.recoverAbnormally.
+ * Recovery: finds the end of the commit log and brings queues and index into agreement with it.
+ * Runs inside rq_store_open, before any other thread exists. Counterparts:
+ * CommitLog.recoverNormally, CommitLog.recoverAbnormally.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -40,8 +41,8 @@ static struct known last_known(struct rq_store *store)
     return known;
 }
 
-/* Whether a page that a power cut dropped took the end of the properties, which the body's CRC does not cover: zeros from a page's begin on. pos:
- * of the record in its file. */
+/* Whether a page that a power cut dropped took the end of the properties, which the body's CRC does
+ * not cover: zeros from a page's begin on. pos: of the record in its file. */
 static bool has_lost_page(const struct rq_record *record, size_t pos)
 {
     struct rq_slice properties = record->properties;
@@ -83,7 +84,8 @@ enum rq_record_kind rq_recover_read(struct rq_store *store, struct rq_log_reader
     return kind;
 }
 
-/* Start after a clean stop: behind the last message with an entry when that is really there, else the file that it should be in. */
+/* Start after a clean stop: behind the last message with an entry when that is really there, else
+ * the file that it should be in. */
 static int64_t normal_start(struct rq_store *store)
 {
     struct known known = last_known(store);
@@ -103,7 +105,8 @@ static int64_t normal_start(struct rq_store *store)
     return start;
 }
 
-/* Start after a crash: the newest file whose first record was on disk with its entries when the checkpoint was written. */
+/* Start after a crash: the newest file whose first record was on disk with its entries when the
+ * checkpoint was written. */
 static int64_t crash_start(struct rq_store *store)
 {
     if (last_known(store).end == 0) { /* no queues: all of them are to be made */
@@ -140,7 +143,8 @@ static rmq_status dispatch(struct rq_store *store, const struct rq_record *recor
     return st == RMQ_OK ? rq_dispatch_record(store, record, err) : st;
 }
 
-/* Before the log is followed again from start on: what queues and index have from there on may have holes. */
+/* Before the log is followed again from start on: what queues and index have from there on may have
+ * holes. */
 static rmq_status rewind_to(struct rq_store *store, int64_t start, rmq_error **err)
 {
     rmq_status st = rq_index_truncate(&store->index, start, err);
@@ -172,7 +176,8 @@ struct walk {
     bool normal;
 };
 
-/* Whether a file behind the next one begins with a message: so much is never on its way to the disk at once. */
+/* Whether a file behind the next one begins with a message: so much is never on its way to the disk
+ * at once. */
 static bool goes_on_far(struct rq_store *store, int64_t offset)
 {
     struct rq_record record;
@@ -190,8 +195,9 @@ static bool goes_on_far(struct rq_store *store, int64_t offset)
     return false;
 }
 
-/* A record behind bytes that are none. Whether it was on disk for sure, or acknowledged: then those bytes are damage. Else they are what a power
- * cut left of a tail that nobody was told is stored, and with synchronous flush the tail ends before them, so that no number is missing. */
+/* A record behind bytes that are none. Whether it was on disk for sure, or acknowledged: then those
+ * bytes are damage. Else they are what a power cut left of a tail that nobody was told is stored,
+ * and with synchronous flush the tail ends before them, so that no number is missing. */
 static bool is_damage(struct rq_store *store, const struct walk *walk, int64_t offset,
                       const struct rq_record *behind)
 {
@@ -210,7 +216,8 @@ static rmq_status mend(struct rq_store *store, struct walk *walk, int64_t offset
 {
     struct rq_record behind;
     *mended = false;
-    bool ends_here = walk->normal && tail_is_clean(store, offset) && last_known(store).end <= offset;
+    bool ends_here =
+        walk->normal && tail_is_clean(store, offset) && last_known(store).end <= offset;
     if (ends_here || offset < walk->mended ||
         !rq_log_scan_record(&store->log, offset + 1, walk->last_time, &behind)) {
         return RMQ_OK;
@@ -256,7 +263,8 @@ static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error 
             break;
         }
         if (kind == RQ_RECORD_BLANK) {
-            /* The end stays before the blank until the next file turns out to begin where this ends. */
+            /* The end stays before the blank until the next file turns out to begin where this
+             * ends. */
             offset = reader.file->start + (int64_t)reader.file->size;
             struct rq_mapped_file *next = rq_mapped_file_queue_find(&store->log.files, offset);
             walk->offset = next ? offset : walk->offset;
@@ -340,8 +348,9 @@ static void set_last_time(struct rq_store *store, const struct walk *walk)
     atomic_store_explicit(&store->dispatcher.last_time, time, memory_order_release);
 }
 
-/* After a crash the last messages may be in memory only. With synchronous flush they are shown and built upon at once, so they are synced
- * first; otherwise the flusher does that while the store is in use already. */
+/* After a crash the last messages may be in memory only. With synchronous flush they are shown and
+ * built upon at once, so they are synced first; otherwise the flusher does that while the store is
+ * in use already. */
 static rmq_status sync_recovered(struct rq_store *store, int64_t start, rmq_error **err)
 {
     if (store->options.flush_disk_type == RQ_FLUSH_SYNC) {
@@ -354,7 +363,8 @@ static rmq_status sync_recovered(struct rq_store *store, int64_t start, rmq_erro
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err)
 {
     int64_t began_ms = rq_mono_ms();
-    struct walk walk = {.offset = normal ? normal_start(store) : crash_start(store), .normal = normal};
+    struct walk walk = {.offset = normal ? normal_start(store) : crash_start(store),
+                        .normal = normal};
     int64_t start = walk.offset;
     rmq_status st = rq_mend_cut_files(store, start, err);
     bool index_lost = false;
@@ -371,7 +381,8 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
         st = settle_queues(store, walk.offset, normal, err);
     }
     if (st == RMQ_OK) {
-        bool wipe = normal ? !tail_is_clean(store, walk.offset) : !rq_log_scan_is_zero(&store->log, walk.offset);
+        bool wipe = normal ? !tail_is_clean(store, walk.offset)
+                           : !rq_log_scan_is_zero(&store->log, walk.offset);
         set_last_time(store, &walk);
         st = rq_commit_log_set_end(&store->log, walk.offset, wipe, err);
     }

@@ -70,8 +70,9 @@ static rmq_status check_hours(const char *hours, rmq_error **err)
     while (rq_slice_next(&rest, ';', &piece)) {
         int32_t hour = 0;
         if (!rq_slice_to_i32(piece, &hour)) {
-            return rq_error_set(err, RMQ_ERR_INVALID, "deleteWhen: \"%.*s\" is no hour from 00 to 23",
-                                (int)piece.n, piece.p);
+            return rq_error_set(err, RMQ_ERR_INVALID,
+                                "deleteWhen: \"%.*s\" is no hour from 00 to 23", (int)piece.n,
+                                piece.p);
         }
         if (hour < 0 || hour > 23) {
             RQ_LOG(WARN, "deleteWhen names an hour that never comes", "hour=%d", hour);
@@ -95,7 +96,8 @@ static rmq_status set_root(struct rq_store *store, rmq_error **err)
     return RMQ_OK;
 }
 
-/* A lock of the open file on byte 0: it stands against the record lock that Java takes there, and against a second store of this process. */
+/* A lock of the open file on byte 0: it stands against the record lock that Java takes there, and
+ * against a second store of this process. */
 static rmq_status lock_root(struct rq_store *store, rmq_error **err)
 {
     char path[PATH_MAX];
@@ -225,7 +227,8 @@ static void free_store(struct rq_store *store)
     rq_free(store);
 }
 
-/* Everything up to the threads. abort is written before recovery changes anything, so that a crash in here is one, too. */
+/* Everything up to the threads. abort is written before recovery changes anything, so that a crash
+ * in here is one, too. */
 static rmq_status open_files(struct rq_store *store, rmq_error **err)
 {
     rmq_status st = set_root(store, err);
@@ -243,7 +246,8 @@ static rmq_status open_files(struct rq_store *store, rmq_error **err)
     bool normal = closed && !lengthened;
     if (st == RMQ_OK) {
         rq_contents_begin(store, closed);
-        /* After a crash of this run it is there: syncing it again would wait for all that the crash left unwritten. */
+        /* After a crash of this run it is there: syncing it again would wait for all that the crash
+         * left unwritten. */
         st = closed || !store->contents_count ? write_abort(store, err) : RMQ_OK;
     }
     return st == RMQ_OK ? rq_store_recover(store, normal, err) : st;
@@ -547,8 +551,9 @@ enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq
 
 /* ---- upkeep ---- */
 
-/* Dispatches everything and takes the append lock: records on their way would bring queues back. The listener must not be told under
- * that lock, so it is taken, and let go as long as something came in between. */
+/* Dispatches everything and takes the append lock: records on their way would bring queues back.
+ * The listener must not be told under that lock, so it is taken, and let go as long as something
+ * came in between. */
 static void catch_up_and_lock(struct rq_store *store)
 {
     for (int tries = 0;; tries++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The message store: commit log, consume queues, key index. Files are those of the Java store, byte for byte. The only header of this
- * folder that others include. Any thread may call any function unless its comment says otherwise; nothing here knows of
- * connections. Counterpart: DefaultMessageStore.
+ * The message store: commit log, consume queues, key index. Files are those of the Java store, byte
+ * for byte. The only header of this folder that others include. Any thread may call any function
+ * unless its comment says otherwise; nothing here knows of connections. Counterpart:
+ * DefaultMessageStore.
  */
 #ifndef RQ_STORE_STORE_H
 #define RQ_STORE_STORE_H
@@ -26,7 +27,8 @@ struct rq_disk;
 
 enum rq_flush_disk_type { RQ_FLUSH_ASYNC = 0, RQ_FLUSH_SYNC = 1 };
 
-/* Filled by rq_table_defaults(&rq_store_table, …). The names of the rows are those of broker.conf. rq_store_open copies it. */
+/* Filled by rq_table_defaults(&rq_store_table, …). The names of the rows are those of broker.conf.
+ * rq_store_open copies it. */
 struct rq_store_options {
     const char *store_path_root_dir;   /* "storePathRootDir"; required */
     const char *store_path_commit_log; /* "storePathCommitLog", default root/commitlog */
@@ -69,9 +71,9 @@ struct rq_store_options {
     int32_t max_filter_message_size;            /* bytes of consume queue looked at by one get */
     const char *message_delay_level;            /* "1s 5s 10s …" */
     int32_t file_reserved_time_h;
-    const char *delete_when; /* hours of day, "04" or "04;16" */
-    int32_t disk_max_used_space_ratio;      /* percent */
-    int32_t disk_space_warning_level_ratio; /* percent; as Java, taken as between 35 and 90 */
+    const char *delete_when;                 /* hours of day, "04" or "04;16" */
+    int32_t disk_max_used_space_ratio;       /* percent */
+    int32_t disk_space_warning_level_ratio;  /* percent; as Java, taken as between 35 and 90 */
     int32_t disk_space_clean_forcibly_ratio; /* percent; as Java, taken as between 30 and 85 */
     int32_t delete_file_batch_max;
     int64_t delete_commit_log_files_interval_ms;
@@ -84,9 +86,10 @@ extern const struct rq_table rq_store_table;
 
 /* ---- life ---- */
 
-/* Told once per queue and dispatched batch, on the thread that ran the dispatch, no lock of the store held: it may read the store, and
- * append to it. tags_codes are those seen in the batch, without repetition; when there were more than fit, tags_all is set and any
- * filter must be taken as matching. max_offset is the queue's new end (offset of the last message + 1). */
+/* Told once per queue and dispatched batch, on the thread that ran the dispatch, no lock of the
+ * store held: it may read the store, and append to it. tags_codes are those seen in the batch,
+ * without repetition; when there were more than fit, tags_all is set and any filter must be taken
+ * as matching. max_offset is the queue's new end (offset of the last message + 1). */
 struct rq_store_arrival {
     struct rq_slice topic;
     int32_t queue_id;
@@ -98,14 +101,16 @@ struct rq_store_arrival {
 
 typedef void (*rq_store_arrival_fn)(const struct rq_store_arrival *arrival, void *user);
 
-/* Opens the directory, creating it when missing: locks it against other processes (RMQ_ERR_EXISTS when one has it), loads, recovers,
- * starts the flush thread. Errors: RMQ_ERR_EXISTS, RMQ_ERR_CORRUPT (a file of wrong size, names in detail), RMQ_ERR_IO, RMQ_ERR_DISK_FULL,
+/* Opens the directory, creating it when missing: locks it against other processes (RMQ_ERR_EXISTS
+ * when one has it), loads, recovers, starts the flush thread. Errors: RMQ_ERR_EXISTS,
+ * RMQ_ERR_CORRUPT (a file of wrong size, names in detail), RMQ_ERR_IO, RMQ_ERR_DISK_FULL,
  * RMQ_ERR_INVALID, RMQ_ERR_NOMEM. */
 rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store **out,
                          rmq_error **err);
 
-/* Opening a store whose queues and index are made anew: not a word that it was not closed, and along the log tell is called (may be NULL; false ends it
- * with RMQ_ERR_STATE). salvage: whatever stands behind damage is kept, also what may be the rest of a torn tail. */
+/* Opening a store whose queues and index are made anew: not a word that it was not closed, and
+ * along the log tell is called (may be NULL; false ends it with RMQ_ERR_STATE). salvage: whatever
+ * stands behind damage is kept, also what may be the rest of a torn tail. */
 struct rq_store_watch {
     bool (*tell)(int64_t offset, void *user);
     void *user;
@@ -119,15 +124,17 @@ rmq_status rq_store_open_watched(const struct rq_store_options *options,
 /* Set before the first append or dispatch; NULL takes it away. */
 void rq_store_set_listener(struct rq_store *store, rq_store_arrival_fn arrived, void *user);
 
-/* Dispatches the rest, completes parked waiters, flushes, removes the abort file, and frees. No other call may run or follow, except
- * releases of references handed out before: those keep their file mapped. NULL is accepted. */
+/* Dispatches the rest, completes parked waiters, flushes, removes the abort file, and frees. No
+ * other call may run or follow, except releases of references handed out before: those keep their
+ * file mapped. NULL is accepted. */
 void rq_store_close(struct rq_store *store);
 
 /* ---- append ---- */
 
-/* A message to store is a struct rq_msg (wire/message.h), borrowed for the call. The store fills in queue_offset, commit_log_offset, store time,
- * magic, total size, body CRC and the v6 bits of sys_flag, whatever the struct says. The stored properties are properties
- * followed by more_properties, with a 0x02 between them where it is missing. body.p must not be NULL. */
+/* A message to store is a struct rq_msg (wire/message.h), borrowed for the call. The store fills in
+ * queue_offset, commit_log_offset, store time, magic, total size, body CRC and the v6 bits of
+ * sys_flag, whatever the struct says. The stored properties are properties followed by
+ * more_properties, with a 0x02 between them where it is missing. body.p must not be NULL. */
 
 enum rq_put_status {
     RQ_PUT_OK,
@@ -156,25 +163,29 @@ const char *rq_put_status_name(enum rq_put_status status); /* "PUT_OK" */
 /* Whether messages are refused now, and why: closing, a sync that failed, a full disk. */
 bool rq_store_refuses(struct rq_store *store, char reason[RQ_PUT_REASON_MAX]);
 
-/* Whether an append has held the lock of the commit log for longer than osPageCacheBusyTimeOutMills: the system is slow to give it pages, or a
- * file. Further messages are refused with RQ_PUT_OS_PAGE_CACHE_BUSY then. */
+/* Whether an append has held the lock of the commit log for longer than
+ * osPageCacheBusyTimeOutMills: the system is slow to give it pages, or a file. Further messages are
+ * refused with RQ_PUT_OS_PAGE_CACHE_BUSY then. */
 bool rq_store_is_busy(struct rq_store *store);
 
-/* Stores one message. The caller then calls rq_store_dispatch, at the latest when it has done its batch of appends. Returns out->status. */
+/* Stores one message. The caller then calls rq_store_dispatch, at the latest when it has done its
+ * batch of appends. Returns out->status. */
 enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
                                    struct rq_store_put *out);
 
-/* All or nothing: count messages of one topic and queue with consecutive offsets. offsets (may be NULL) has room for count and receives
- * the commit-log offset of each. */
+/* All or nothing: count messages of one topic and queue with consecutive offsets. offsets (may be
+ * NULL) has room for count and receives the commit-log offset of each. */
 enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq_msg *msgs,
                                          size_t count, int64_t *offsets, struct rq_store_put *out);
 
-/* Makes queue entries (and index entries) of all that was appended, and tells the listener. Combining: when another thread is at it,
- * that one takes over the new records too, and this returns at once. With synchronous flush only what is on disk is dispatched, and
- * the flusher calls it itself. */
+/* Makes queue entries (and index entries) of all that was appended, and tells the listener.
+ * Combining: when another thread is at it, that one takes over the new records too, and this
+ * returns at once. With synchronous flush only what is on disk is dispatched, and the flusher calls
+ * it itself. */
 void rq_store_dispatch(struct rq_store *store);
 
-/* For tests: nothing is dispatched while paused, so that no new message is seen. rq_store_close goes on by itself. */
+/* For tests: nothing is dispatched while paused, so that no new message is seen. rq_store_close
+ * goes on by itself. */
 void rq_store_pause_dispatch(struct rq_store *store, bool paused);
 
 /* The switchboard of the disk and the record for power cuts (store/disk.h), for tests. */
@@ -183,8 +194,9 @@ struct rq_disk *rq_store_disk(struct rq_store *store);
 /* Begins to record what is durable (store/disk.h), once everything that is stored is. */
 rmq_status rq_store_record_power(struct rq_store *store, rmq_error **err);
 
-/* Synchronous flush: done is called exactly once with RQ_PUT_OK or RQ_PUT_FLUSH_DISK_TIMEOUT (or SERVICE_NOT_AVAILABLE when the sync
- * failed) on the flush thread. The waiter belongs to the caller and must live until then. */
+/* Synchronous flush: done is called exactly once with RQ_PUT_OK or RQ_PUT_FLUSH_DISK_TIMEOUT (or
+ * SERVICE_NOT_AVAILABLE when the sync failed) on the flush thread. The waiter belongs to the caller
+ * and must live until then. */
 struct rq_store_waiter {
     struct rq_store_waiter *next;                                        /* private */
     int64_t offset;                                                      /* private */
@@ -198,7 +210,8 @@ bool rq_store_park(struct rq_store *store, int64_t next_commit_log_offset,
 
 /* ---- reading ---- */
 
-/* Bytes inside a mapped file, which stays mapped until the reference is released, also beyond close. */
+/* Bytes inside a mapped file, which stays mapped until the reference is released, also beyond
+ * close. */
 struct rq_store_ref {
     const char *p;
     size_t n;
@@ -252,18 +265,21 @@ struct rq_store_result {
     struct rq_store_ref refs[RQ_STORE_MAX_REFS]; /* neighbours in the log are one reference */
 };
 
-/* At most max_msgs messages and max_bytes bytes (0 = the options' limits) from offset on. The first match is returned whatever its size. */
+/* At most max_msgs messages and max_bytes bytes (0 = the options' limits) from offset on. The first
+ * match is returned whatever its size. */
 void rq_store_get(struct rq_store *store, struct rq_slice topic, int32_t queue_id, int64_t offset,
                   int32_t max_msgs, size_t max_bytes, const struct rq_store_filter *filter,
                   struct rq_store_result *out);
 void rq_store_result_release(struct rq_store_result *result);
 
-/* Offsets of a queue; 0 when there is no such queue. max is the next offset that will be visible. */
+/* Offsets of a queue; 0 when there is no such queue. max is the next offset that will be
+ * visible. */
 bool rq_store_has_queue(struct rq_store *store, struct rq_slice topic, int32_t queue_id);
 int64_t rq_store_min_offset(struct rq_store *store, struct rq_slice topic, int32_t queue_id);
 int64_t rq_store_max_offset(struct rq_store *store, struct rq_slice topic, int32_t queue_id);
 
-/* First offset whose store time is not before time_ms (upper false), or last one not after it (upper true); clamped to [min, max]. */
+/* First offset whose store time is not before time_ms (upper false), or last one not after it
+ * (upper true); clamped to [min, max]. */
 int64_t rq_store_offset_by_time(struct rq_store *store, struct rq_slice topic, int32_t queue_id,
                                 int64_t time_ms, bool upper);
 
@@ -273,7 +289,8 @@ int64_t rq_store_time_of(struct rq_store *store, struct rq_slice topic, int32_t 
 int64_t rq_store_earliest_time(struct rq_store *store, struct rq_slice topic, int32_t queue_id);
 int64_t rq_store_earliest_time_of_all(struct rq_store *store);
 
-/* Whether the message counts as being in memory (rule of a group without offset); false when there is none. */
+/* Whether the message counts as being in memory (rule of a group without offset); false when there
+ * is none. */
 bool rq_store_in_memory(struct rq_store *store, struct rq_slice topic, int32_t queue_id,
                         int64_t offset);
 
@@ -286,15 +303,18 @@ struct rq_store_entry {
 bool rq_store_entry(struct rq_store *store, struct rq_slice topic, int32_t queue_id, int64_t offset,
                     struct rq_store_entry *out);
 
-/* The record at a commit-log offset. false when there is none: outside the log, or no good record starts there. */
+/* The record at a commit-log offset. false when there is none: outside the log, or no good record
+ * starts there. */
 bool rq_store_view(struct rq_store *store, int64_t commit_log_offset, struct rq_store_ref *out);
 
-/* Raw bytes of the log from an offset on to the end of what is written in its file, at most max. For followers. */
+/* Raw bytes of the log from an offset on to the end of what is written in its file, at most max.
+ * For followers. */
 bool rq_store_read_log(struct rq_store *store, int64_t commit_log_offset, size_t max,
                        struct rq_store_ref *out);
 
-/* Messages with topic and key (exactly compared), stored in [begin_ms, end_ms], newest first; returns how many of refs (room for max) are
- * filled. last_time and last_offset (may be NULL) tell how far the index is built. */
+/* Messages with topic and key (exactly compared), stored in [begin_ms, end_ms], newest first;
+ * returns how many of refs (room for max) are filled. last_time and last_offset (may be NULL) tell
+ * how far the index is built. */
 size_t rq_store_query(struct rq_store *store, struct rq_slice topic, struct rq_slice key,
                       int64_t begin_ms, int64_t end_ms, size_t max, struct rq_store_ref *refs,
                       int64_t *last_time, int64_t *last_offset);
@@ -359,7 +379,8 @@ rmq_status rq_store_flush(struct rq_store *store, rmq_error **err);
 /* Whether the system reads ahead in the commit log, from now on. */
 void rq_store_set_read_ahead(struct rq_store *store, bool on);
 
-/* One round of retention now (the flush thread runs it by itself every cleanResourceInterval). Returns files deleted. */
+/* One round of retention now (the flush thread runs it by itself every cleanResourceInterval).
+ * Returns files deleted. */
 int rq_store_clean(struct rq_store *store, bool even_if_not_due);
 
 #endif

@@ -40,7 +40,7 @@ struct rq_store {
     bool contents_count; /* the file contents is of this run */
     struct rq_disk disk;
     struct rq_store_watch *watch; /* while it is opened by rq_store_open_watched, else NULL */
-    bool has_parts; /* log, queues and index are initialised */
+    bool has_parts;               /* log, queues and index are initialised */
     /* each with its own locks */
     struct rq_commit_log log;
     struct rq_queue_table queues;
@@ -75,7 +75,8 @@ static inline int64_t rq_store_visible_end(const struct rq_store *store)
 /* Path below the root. */
 void rq_store_path(const struct rq_store *store, const char *name, char out[PATH_MAX]);
 
-/* recover.c: brings log, queues and index of the loaded store into agreement. normal: it was closed by rq_store_close. */
+/* recover.c: brings log, queues and index of the loaded store into agreement. normal: it was closed
+ * by rq_store_close. */
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err);
 
 /* recover.c: a record as recovery accepts it: checked, and at its own place. */

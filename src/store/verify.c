@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The check of a whole store: one walk along the commit log, with the index going along and the queues looked up. Counterpart: none in Java;
- * the rules are those of CommitLog.checkMessageAndReturnSize, ConsumeQueue and IndexFile.
+ * The check of a whole store: one walk along the commit log, with the index going along and the
+ * queues looked up. Counterpart: none in Java; the rules are those of
+ * CommitLog.checkMessageAndReturnSize, ConsumeQueue and IndexFile.
  */
 #include "store/verify.h"
 
@@ -96,7 +97,8 @@ static int64_t first_behind(const struct rq_offline_queue *queue, int64_t offset
                                                                : INT64_MAX;
 }
 
-/* Where a good record begins behind bytes that are none: the queues know, else it is the begin of a later file. -1 = nowhere. */
+/* Where a good record begins behind bytes that are none: the queues know, else it is the begin of a
+ * later file. -1 = nowhere. */
 static int64_t resync(const struct rq_verify *v, int64_t offset)
 {
     const struct rmq_store *store = v->store;

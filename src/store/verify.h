@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What the parts of a check share: counts, findings, and the place in the index that goes along with the place in the log. */
+/* What the parts of a check share: counts, findings, and the place in the index that goes along
+ * with the place in the log. */
 #ifndef RQ_STORE_VERIFY_H
 #define RQ_STORE_VERIFY_H
 
@@ -24,8 +25,8 @@ struct rq_verify {
     struct rq_offline_queue *last_queue;
     struct rq_verify_index index;
     int64_t log_min;
-    int64_t
-        late; /* entries missing at the ends of queues and index: what dispatch had still to do */
+    /* entries missing at the ends of queues and index: what dispatch had still to do */
+    int64_t late;
     int64_t index_late;
     int64_t told; /* offset at the last call of progress */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The key index against the commit log. Entries stand in the order of the messages, so both are followed at once; then the chains of each file
- * are tied anew in memory and compared.
+ * The key index against the commit log. Entries stand in the order of the messages, so both are
+ * followed at once; then the chains of each file are tied anew in memory and compared.
  */
 #include <inttypes.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Consume queues against the commit log: entry i is message i, with its size and tags code, and there is none beside. */
+/* Consume queues against the commit log: entry i is message i, with its size and tags code, and
+ * there is none beside. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@
 #include "wire/message.h"
 
 #define SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX"
-#define EXT_ADDRESS    (-2147483649LL) /* from here down a tags code is a place in consumequeue_ext */
+/* from here down a tags code is a place in consumequeue_ext */
+#define EXT_ADDRESS (-2147483649LL)
 
 static rmq_status queue_of(struct rq_verify *v, const struct rq_record *record,
                            struct rq_offline_queue **out)
@@ -88,7 +90,8 @@ rmq_status rq_verify_queue_record(struct rq_verify *v, const struct rq_record *r
 
 /* ---- what is left ---- */
 
-/* Whether the broker knows the topic; without the file of topics it may, and its own topics need not be there. */
+/* Whether the broker knows the topic; without the file of topics it may, and its own topics need
+ * not be there. */
 static bool is_known(const struct rq_verify *v, const struct rq_offline_queue *queue)
 {
     const cJSON *table = rq_json_get(v->topics_file, "topicConfigTable");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Write buffers of the commit log: memory of a file's size, locked, into which messages are appended; they are copied to the file (committed) later,
- * so that no append waits for the page cache. Readers see what is committed. Counterparts: TransientStorePool, CommitRealTimeService.
+ * Write buffers of the commit log: memory of a file's size, locked, into which messages are
+ * appended; they are copied to the file (committed) later, so that no append waits for the page
+ * cache. Readers see what is committed. Counterparts: TransientStorePool, CommitRealTimeService.
  */
 #ifndef RQ_STORE_WRITE_BUFFER_H
 #define RQ_STORE_WRITE_BUFFER_H
@@ -35,7 +36,8 @@ struct rq_write_buffers {
 void rq_write_buffers_init(struct rq_write_buffers *buffers);
 void rq_write_buffers_free(struct rq_write_buffers *buffers);
 
-/* Makes the buffers, count of them; nothing is appended to one before this. Locking them in memory is tried only. RMQ_ERR_NOMEM. */
+/* Makes the buffers, count of them; nothing is appended to one before this. Locking them in memory
+ * is tried only. RMQ_ERR_NOMEM. */
 rmq_status rq_write_buffers_open(struct rq_write_buffers *buffers, int count, size_t file_size,
                                  rmq_error **err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Asking servers: what `rmq topic`, `cluster`, `group` and `message` share, and the latter three themselves, which are small.
- * Counterparts: mqadmin clusterList, consumerProgress, queryMsgById.
+ * Asking servers: what `rmq topic`, `cluster`, `group` and `message` share, and the latter three
+ * themselves, which are small. Counterparts: mqadmin clusterList, consumerProgress, queryMsgById.
  */
 #include "tools/admin.h"
 
@@ -108,9 +108,15 @@ static void print_cluster(const char *info)
 int tool_cluster(int argc, char **argv)
 {
     struct tool_admin a = {0};
-    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv), TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"cluster [options]", "Lists the brokers that the name server knows.",
-                                     "    rmq cluster -n 10.0.0.1:9876\n", NULL, options, 2, NULL};
+    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
+                                          TOOL_OPTION_OUTPUT(&a.output)};
+    const struct tool_usage usage = {"cluster [options]",
+                                     "Lists the brokers that the name server knows.",
+                                     "    rmq cluster -n 10.0.0.1:9876\n",
+                                     NULL,
+                                     options,
+                                     2,
+                                     NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -134,8 +140,9 @@ static int print_progress(struct tool_admin *a, const rmq_queue_status *queue)
 {
     rmq_error *err = NULL;
     int64_t offset = 0;
-    rmq_status st = rmq_admin_consumer_offset(a->admin, a->group, a->topic, queue->broker_name,
-                                              queue->queue_id, TOOL_ADMIN_TIMEOUT_MS, &offset, &err);
+    rmq_status st =
+        rmq_admin_consumer_offset(a->admin, a->group, a->topic, queue->broker_name, queue->queue_id,
+                                  TOOL_ADMIN_TIMEOUT_MS, &offset, &err);
     if (st != RMQ_OK && st != RMQ_ERR_NOT_FOUND) {
         return tool_fail("offset", st, err);
     }
@@ -152,8 +159,8 @@ static int print_progress(struct tool_admin *a, const rmq_queue_status *queue)
         }
         tool_json_close(&line);
     } else if (st == RMQ_OK) {
-        tool_text_format(&line, "%-20s %5d %12lld %12lld %12lld", queue->broker_name, queue->queue_id,
-                         (long long)queue->max_offset, (long long)offset,
+        tool_text_format(&line, "%-20s %5d %12lld %12lld %12lld", queue->broker_name,
+                         queue->queue_id, (long long)queue->max_offset, (long long)offset,
                          (long long)(queue->max_offset - offset));
     } else {
         tool_text_format(&line, "%-20s %5d %12lld %12s %12s", queue->broker_name, queue->queue_id,
@@ -170,12 +177,14 @@ static int show_group(struct tool_admin *a)
     rmq_queue_status *queues = NULL;
     size_t count = 0;
     char *members = NULL;
-    rmq_status st = rmq_admin_topic_status(a->admin, a->topic, TOOL_ADMIN_TIMEOUT_MS, &queues, &count, &err);
+    rmq_status st =
+        rmq_admin_topic_status(a->admin, a->topic, TOOL_ADMIN_TIMEOUT_MS, &queues, &count, &err);
     if (st != RMQ_OK) {
         return tool_fail("topic", st, err);
     }
     if (!a->json) {
-        st = rmq_admin_group_members(a->admin, a->group, a->topic, TOOL_ADMIN_TIMEOUT_MS, &members, NULL);
+        st = rmq_admin_group_members(a->admin, a->group, a->topic, TOOL_ADMIN_TIMEOUT_MS, &members,
+                                     NULL);
         printf("Members now:\n%s\n", st == RMQ_OK && members[0] != '\0' ? members : "none");
         printf("%-20s %5s %12s %12s %12s\n", "BROKER", "QUEUE", "END", "GROUP", "LAG");
         rmq_string_free(members);
@@ -191,12 +200,19 @@ static int show_group(struct tool_admin *a)
 int tool_group(int argc, char **argv)
 {
     struct tool_admin a = {0};
-    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv), TOOL_OPTION_TOPIC(&a.topic),
-                                          {'g', "group", TOOL_TEXT, &a.group, "GROUP", "consumer group", 0, 0},
-                                          TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"group -g GROUP -t TOPIC [options]",
-                                     "Shows who is in a consumer group now, and how far it has come in each queue of a topic.",
-                                     "    rmq group -g billing -t Orders\n", NULL, options, 4, NULL};
+    const struct tool_option options[] = {
+        TOOL_OPTION_NAMESRV(&a.namesrv),
+        TOOL_OPTION_TOPIC(&a.topic),
+        {'g', "group", TOOL_TEXT, &a.group, "GROUP", "consumer group", 0, 0},
+        TOOL_OPTION_OUTPUT(&a.output)};
+    const struct tool_usage usage = {
+        "group -g GROUP -t TOPIC [options]",
+        "Shows who is in a consumer group now, and how far it has come in each queue of a topic.",
+        "    rmq group -g billing -t Orders\n",
+        NULL,
+        options,
+        4,
+        NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, true);
     if (rc == TOOL_GO) {
         rc = show_group(&a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What the subcommands that ask servers (topic, cluster, group, message) have in common. Main thread only.
+ * What the subcommands that ask servers (topic, cluster, group, message) have in common. Main
+ * thread only.
  */
 #ifndef RQ_TOOLS_ADMIN_H
 #define RQ_TOOLS_ADMIN_H
@@ -21,7 +22,8 @@ struct tool_admin {
     rmq_admin *admin;
 };
 
-/* Reads the options, checks that what is needed was given, and connects: TOOL_GO or an exit code. */
+/* Reads the options, checks that what is needed was given, and connects: TOOL_GO or an exit
+ * code. */
 int tool_admin_open(struct tool_admin *a, const struct tool_usage *usage, int argc, char **argv,
                     bool needs_topic, bool needs_group);
 void tool_admin_close(struct tool_admin *a);

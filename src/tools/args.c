@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Command line of the subcommands: options from a table (-x VALUE, --long VALUE, --long=VALUE), help made from the same table, and the
- * choice of a subcommand.
+ * Command line of the subcommands: options from a table (-x VALUE, --long VALUE, --long=VALUE),
+ * help made from the same table, and the choice of a subcommand.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 
 #include "tools/text.h"
 
-#define EXACT 64    /* times below are their own bucket */
+#define EXACT     64 /* times below are their own bucket */
 #define PER_POWER 32
 
 static size_t bucket_of(int64_t us)
@@ -107,12 +107,15 @@ void bench_print(const struct bench_report *report, bool json)
         tool_json_number(&line, "p999_us", p999);
         tool_json_close(&line);
     } else {
-        tool_text_format(&line, "%s: %" PRId64 " messages of %" PRId64 " bytes in %.2f s\n", report->what,
-                         report->count, report->size, wall);
-        tool_text_format(&line, "    %.0f messages/s, %.2f µs CPU a message of this process, %ld KiB at most\n",
-                         rate, cpu, usage.ru_maxrss);
+        tool_text_format(&line, "%s: %" PRId64 " messages of %" PRId64 " bytes in %.2f s\n",
+                         report->what, report->count, report->size, wall);
+        tool_text_format(
+            &line, "    %.0f messages/s, %.2f µs CPU a message of this process, %ld KiB at most\n",
+            rate, cpu, usage.ru_maxrss);
         if (report->times->count > 0) {
-            tool_text_format(&line, "    time of a send: p50 %" PRId64 " µs, p99 %" PRId64 " µs, p99.9 %" PRId64 " µs\n",
+            tool_text_format(&line,
+                             "    time of a send: p50 %" PRId64 " µs, p99 %" PRId64
+                             " µs, p99.9 %" PRId64 " µs\n",
                              p50, p99, p999);
         }
         tool_text_format(&line, "    %" PRId64 " errors", report->errors);
@@ -129,7 +132,8 @@ static void *show_progress(void *user)
     while (!atomic_load_explicit(&progress->stop, memory_order_relaxed)) {
         nanosleep(&pause, NULL);
         long long done = atomic_load_explicit(progress->done, memory_order_relaxed);
-        fprintf(stderr, "\r%lld of %lld, %lld/s   ", done, (long long)progress->total, (done - before) * 2);
+        fprintf(stderr, "\r%lld of %lld, %lld/s   ", done, (long long)progress->total,
+                (done - before) * 2);
         before = done;
     }
     fputs("\r\033[K", stderr);
@@ -141,8 +145,8 @@ void bench_progress_start(struct bench_progress *progress, atomic_llong *done, i
     progress->done = done;
     progress->total = total;
     atomic_init(&progress->stop, false);
-    progress->running =
-        isatty(STDERR_FILENO) && pthread_create(&progress->thread, NULL, show_progress, progress) == 0;
+    progress->running = isatty(STDERR_FILENO) &&
+                        pthread_create(&progress->thread, NULL, show_progress, progress) == 0;
 }
 
 void bench_progress_stop(struct bench_progress *progress)
@@ -161,7 +165,8 @@ static const struct tool_command commands[] = {
 
 int tool_bench(int argc, char **argv)
 {
-    return tool_dispatch("rmq bench",
-                         "Benchmarks: CPU time is that of this process alone; a warm-up is not counted.\n",
-                         commands, sizeof commands / sizeof commands[0], argc, argv);
+    return tool_dispatch(
+        "rmq bench",
+        "Benchmarks: CPU time is that of this process alone; a warm-up is not counted.\n", commands,
+        sizeof commands / sizeof commands[0], argc, argv);
 }

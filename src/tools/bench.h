@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What `rmq bench produce` and `rmq bench consume` share: a histogram of times, the begin of a measurement, the report, progress.
+ * What `rmq bench produce` and `rmq bench consume` share: a histogram of times, the begin of a
+ * measurement, the report, progress.
  */
 #ifndef RQ_TOOLS_BENCH_H
 #define RQ_TOOLS_BENCH_H
@@ -13,7 +14,8 @@
 
 #include "tools/tool.h"
 
-/* Times in µs in buckets that are at most 1/32 wide: below 64 exact, then 32 for each power of two. Belongs to one thread. */
+/* Times in µs in buckets that are at most 1/32 wide: below 64 exact, then 32 for each power of two.
+ * Belongs to one thread. */
 #define BENCH_BUCKETS 1024
 struct bench_times {
     uint64_t buckets[BENCH_BUCKETS];
@@ -38,12 +40,13 @@ struct bench_report {
 };
 void bench_print(const struct bench_report *report, bool json);
 
-/* A line on the terminal that says how far it is, made by a thread of its own; none when standard error is no terminal. */
+/* A line on the terminal that says how far it is, made by a thread of its own; none when standard
+ * error is no terminal. */
 struct bench_progress {
     pthread_t thread;
     bool running;
-    atomic_bool stop;     /* atomic: relaxed, only ends the loop */
-    atomic_llong *done;   /* atomic: relaxed, counted by whoever works */
+    atomic_bool stop;   /* atomic: relaxed, only ends the loop */
+    atomic_llong *done; /* atomic: relaxed, counted by whoever works */
     int64_t total;
 };
 void bench_progress_start(struct bench_progress *progress, atomic_llong *done, int64_t total);

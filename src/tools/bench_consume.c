@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq bench consume`: a push consumer that takes what a topic holds from its first message on. The listener only counts. Counterpart: the
- * Java benchmark Consumer.
+ * `rmq bench consume`: a push consumer that takes what a topic holds from its first message on. The
+ * listener only counts. Counterpart: the Java benchmark Consumer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -116,19 +116,21 @@ static int measure(struct bench_consume *b)
     rmq_consumer_shutdown(b->consumer, 0, NULL);
     long long got = atomic_load_explicit(&b->got, memory_order_relaxed);
     if (!over) {
-        fprintf(stderr, "rmq: %lld of %lld messages in %lld s; the topic must hold --warmup and --count\n", got,
-                (long long)(b->warmup + b->count), (long long)b->timeout_s);
+        fprintf(stderr,
+                "rmq: %lld of %lld messages in %lld s; the topic must hold --warmup and --count\n",
+                got, (long long)(b->warmup + b->count), (long long)b->timeout_s);
         return TOOL_FAILED;
     }
-    struct bench_report report = {.what = "consume", .count = b->count, .begin = b->begin, .end = b->end,
-                                  .times = &no_times};
+    struct bench_report report = {
+        .what = "consume", .count = b->count, .begin = b->begin, .end = b->end, .times = &no_times};
     report.size = atomic_load_explicit(&b->bytes, memory_order_relaxed) / (got > 0 ? got : 1);
     bench_print(&report, b->json);
     return TOOL_DONE;
 }
 
 static const char text[] =
-    "Receives what a topic holds, from its first message on, and prints messages a second and CPU time a message of this\n"
+    "Receives what a topic holds, from its first message on, and prints messages a second and CPU "
+    "time a message of this\n"
     "process. The topic must hold --warmup and --count messages; `rmq bench produce` makes them.";
 static const char examples[] = "    rmq bench consume -t Bench --count 200000 --threads 16\n";
 
@@ -136,27 +138,44 @@ int tool_bench_consume(int argc, char **argv)
 {
     char group[64];
     snprintf(group, sizeof group, "rmq-bench-%lld-%d", (long long)time(NULL), (int)getpid());
-    struct bench_consume b = {.group = group, .count = 100000, .threads = 16, .warmup = -1, .batch = 1,
-                              .timeout_s = 120, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    struct bench_consume b = {.group = group,
+                              .count = 100000,
+                              .threads = 16,
+                              .warmup = -1,
+                              .batch = 1,
+                              .timeout_s = 120,
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                              .wake = PTHREAD_COND_INITIALIZER};
     const struct tool_option options[] = {
         TOOL_OPTION_NAMESRV(&b.namesrv),
         TOOL_OPTION_TOPIC(&b.topic),
         {'g', "group", TOOL_TEXT, &b.group, "GROUP", "consumer group; default a new one", 0, 0},
-        {'c', "count", TOOL_NUMBER, &b.count, "N", "messages that are measured; default 100000", 1, INT64_MAX / 2},
-        {0, "threads", TOOL_NUMBER, &b.threads, "N", "workers that run the listener; default 16", 1, 1000},
-        {0, "batch", TOOL_NUMBER, &b.batch, "N", "most messages of one call of the listener; default 1", 1, 1024},
-        {0, "pause", TOOL_NUMBER, &b.pause_ms, "MS", "what the listener takes for each call; default 0", 0, 60000},
-        {0, "cache", TOOL_NUMBER, &b.cache_mib, "MIB", "most that is cached; default 256", 1, 65536},
-        {0, "orderly", TOOL_FLAG, &b.orderly, NULL, "one message of a queue after the other", 0, 0},
-        {0, "warmup", TOOL_NUMBER, &b.warmup, "N", "messages before; default a fifth of count, at most 20000", 0,
+        {'c', "count", TOOL_NUMBER, &b.count, "N", "messages that are measured; default 100000", 1,
          INT64_MAX / 2},
-        {0, "timeout", TOOL_NUMBER, &b.timeout_s, "SECONDS", "most time to wait; default 120", 1, 1000000},
-        {0, "serialize", TOOL_TEXT, &b.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0, 0},
+        {0, "threads", TOOL_NUMBER, &b.threads, "N", "workers that run the listener; default 16", 1,
+         1000},
+        {0, "batch", TOOL_NUMBER, &b.batch, "N",
+         "most messages of one call of the listener; default 1", 1, 1024},
+        {0, "pause", TOOL_NUMBER, &b.pause_ms, "MS",
+         "what the listener takes for each call; default 0", 0, 60000},
+        {0, "cache", TOOL_NUMBER, &b.cache_mib, "MIB", "most that is cached; default 256", 1,
+         65536},
+        {0, "orderly", TOOL_FLAG, &b.orderly, NULL, "one message of a queue after the other", 0, 0},
+        {0, "warmup", TOOL_NUMBER, &b.warmup, "N",
+         "messages before; default a fifth of count, at most 20000", 0, INT64_MAX / 2},
+        {0, "timeout", TOOL_NUMBER, &b.timeout_s, "SECONDS", "most time to wait; default 120", 1,
+         1000000},
+        {0, "serialize", TOOL_TEXT, &b.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0,
+         0},
         TOOL_OPTION_OUTPUT(&b.output),
     };
-    const struct tool_usage usage = {"bench consume -t TOPIC [options]", text, examples,
-                                     "0 all came, 1 not in time, 2 wrong command line.", options,
-                                     sizeof options / sizeof options[0], NULL};
+    const struct tool_usage usage = {"bench consume -t TOPIC [options]",
+                                     text,
+                                     examples,
+                                     "0 all came, 1 not in time, 2 wrong command line.",
+                                     options,
+                                     sizeof options / sizeof options[0],
+                                     NULL};
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq bench produce`: sends as fast as it can, with callers that wait (sync), a window of sends on their way (async), or no answers
- * (oneway). Counterpart: the Java benchmark Producer.
+ * `rmq bench produce`: sends as fast as it can, with callers that wait (sync), a window of sends on
+ * their way (async), or no answers (oneway). Counterpart: the Java benchmark Producer.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -111,8 +111,8 @@ static void run_sync(struct bench_produce *b)
     free(workers);
 }
 
-/* One callback thread runs this: times needs no lock. A full window opens again when half of it is answered, so that the sender is not woken for
- * each answer. */
+/* One callback thread runs this: times needs no lock. A full window opens again when half of it is
+ * answered, so that the sender is not woken for each answer. */
 static void on_sent(const rmq_send_result *result, const rmq_error *err, void *user)
 {
     struct bench_produce *b = current;

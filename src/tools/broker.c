@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq broker` and `rmq namesrv`: servers that run until SIGTERM. The main thread starts them, says "ready …" and waits.
- * Counterparts: BrokerStartup, NamesrvStartup.
+ * `rmq broker` and `rmq namesrv`: servers that run until SIGTERM. The main thread starts them, says
+ * "ready …" and waits. Counterparts: BrokerStartup, NamesrvStartup.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -43,7 +43,8 @@ static rmq_status apply_setting(struct broker *b, const char *pair, rmq_error **
 {
     const char *equals = strchr(pair, '=');
     char *key = strndup(pair, (size_t)(equals - pair));
-    rmq_status st = key != NULL ? rmq_broker_config_set(b->config, key, equals + 1, err) : RMQ_ERR_NOMEM;
+    rmq_status st =
+        key != NULL ? rmq_broker_config_set(b->config, key, equals + 1, err) : RMQ_ERR_NOMEM;
     free(key);
     return st;
 }
@@ -117,12 +118,16 @@ static int serve(struct broker *b, int signals)
 }
 
 static const char broker_text[] =
-    "Runs a broker, with a name server in the same process unless -n or namesrvAddr names another. Prints one line\n"
+    "Runs a broker, with a name server in the same process unless -n or namesrvAddr names another. "
+    "Prints one line\n"
     "\"ready broker=… namesrv=… store=…\" when it serves; SIGTERM or Ctrl-C stops it cleanly.\n"
-    "Properties are those of the Java broker.conf; `rmq options broker` lists them. What requests change is written to the file.\n"
-    "brokerIP1, the address that clients are sent to, is the machine's own unless set; with --temporary it is 127.0.0.1.";
+    "Properties are those of the Java broker.conf; `rmq options broker` lists them. What requests "
+    "change is written to the file.\n"
+    "brokerIP1, the address that clients are sent to, is the machine's own unless set; with "
+    "--temporary it is 127.0.0.1.";
 static const char broker_examples[] =
-    "    rmq broker                              name server on 9876, broker on 10911, store in ~/store\n"
+    "    rmq broker                              name server on 9876, broker on 10911, store in "
+    "~/store\n"
     "    rmq broker --temporary                  free ports, a store that is removed at the end\n"
     "    rmq broker -c broker.conf --namesrv-port 9876\n"
     "    rmq broker -n 10.0.0.1:9876 --set brokerName=b1 --set listenPort=10921\n";
@@ -131,17 +136,28 @@ int tool_broker(int argc, char **argv)
 {
     struct broker b = {.namesrv_port = -1};
     const struct tool_option options[] = {
-        {'c', "config", TOOL_TEXT, &b.file, "FILE", "properties, as an operator's broker.conf", 0, 0},
-        {'n', "namesrv", TOOL_TEXT, &b.namesrv, "HOST:PORT[;…]", "name servers to register with", 0, 0},
-        {0, "namesrv-port", TOOL_NUMBER, &b.namesrv_port, "PORT", "run a name server on it; 0 is any free", 0, 65535},
-        {0, "address", TOOL_TEXT, &b.address, "IP", "address of that name server; default 127.0.0.1", 0, 0},
-        {0, "set", TOOL_LIST, &b.settings, "KEY=VALUE", "a property; may be repeated, stronger than the file", 0, 0},
-        {0, "temporary", TOOL_FLAG, &b.temporary, NULL, "free ports and a store that is removed at the end", 0, 0},
+        {'c', "config", TOOL_TEXT, &b.file, "FILE", "properties, as an operator's broker.conf", 0,
+         0},
+        {'n', "namesrv", TOOL_TEXT, &b.namesrv, "HOST:PORT[;…]", "name servers to register with", 0,
+         0},
+        {0, "namesrv-port", TOOL_NUMBER, &b.namesrv_port, "PORT",
+         "run a name server on it; 0 is any free", 0, 65535},
+        {0, "address", TOOL_TEXT, &b.address, "IP",
+         "address of that name server; default 127.0.0.1", 0, 0},
+        {0, "set", TOOL_LIST, &b.settings, "KEY=VALUE",
+         "a property; may be repeated, stronger than the file", 0, 0},
+        {0, "temporary", TOOL_FLAG, &b.temporary, NULL,
+         "free ports and a store that is removed at the end", 0, 0},
         {0, "log", TOOL_TEXT, &b.log, "LEVEL", "off, error, warn (default), info or debug", 0, 0},
     };
-    const struct tool_usage usage = {"broker [options]", broker_text, broker_examples,
-                                     "0 stopped by a signal, 1 could not start, 2 wrong command line.", options,
-                                     sizeof options / sizeof options[0], NULL};
+    const struct tool_usage usage = {
+        "broker [options]",
+        broker_text,
+        broker_examples,
+        "0 stopped by a signal, 1 could not start, 2 wrong command line.",
+        options,
+        sizeof options / sizeof options[0],
+        NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(b.log) : rc;
     rc = rc == TOOL_GO ? tool_check_settings(&b.settings) : rc;
@@ -156,7 +172,8 @@ int tool_broker(int argc, char **argv)
     return rc;
 }
 
-/* The text of a name server's file. Options changed by request are written to it, unless it names another one. */
+/* The text of a name server's file. Options changed by request are written to it, unless it names
+ * another one. */
 static char *namesrv_properties(const char *path)
 {
     static const char first[] = "configStorePath=";
@@ -166,7 +183,8 @@ static char *namesrv_properties(const char *path)
     size_t room = sizeof first + sizeof whole + size + 1;
     char *text = file != NULL ? malloc(room) : NULL;
     if (text != NULL) {
-        (void)snprintf(text, room, "%s%s\n%s", first, realpath(path, whole) != NULL ? whole : path, file);
+        (void)snprintf(text, room, "%s%s\n%s", first, realpath(path, whole) != NULL ? whole : path,
+                       file);
     }
     free(file);
     return text;
@@ -179,18 +197,25 @@ int tool_namesrv(int argc, char **argv)
     const char *log = NULL;
     const char *file = NULL;
     const struct tool_option options[] = {
-        {'c', "config", TOOL_TEXT, &file, "FILE", "properties, as an operator's namesrv.conf", 0, 0},
-        {'p', "port", TOOL_NUMBER, &port, "PORT", "default 9876, whatever the file says; 0 is any free", 0, 65535},
-        {0, "address", TOOL_TEXT, &address, "IP", "default 127.0.0.1; 0.0.0.0 or :: for every address", 0, 0},
+        {'c', "config", TOOL_TEXT, &file, "FILE", "properties, as an operator's namesrv.conf", 0,
+         0},
+        {'p', "port", TOOL_NUMBER, &port, "PORT",
+         "default 9876, whatever the file says; 0 is any free", 0, 65535},
+        {0, "address", TOOL_TEXT, &address, "IP",
+         "default 127.0.0.1; 0.0.0.0 or :: for every address", 0, 0},
         {0, "log", TOOL_TEXT, &log, "LEVEL", "off, error, warn (default), info or debug", 0, 0},
     };
     const struct tool_usage usage = {
         "namesrv [options]",
-        "Runs a name server. Prints one line \"ready namesrv=…\" when it serves; SIGTERM or Ctrl-C stops it.\n"
-        "Properties are those of the Java namesrv.conf; `rmq options namesrv` lists them. What requests change is written to the file.",
+        "Runs a name server. Prints one line \"ready namesrv=…\" when it serves; SIGTERM or Ctrl-C "
+        "stops it.\n"
+        "Properties are those of the Java namesrv.conf; `rmq options namesrv` lists them. What "
+        "requests change is written to the file.",
         "    rmq namesrv --port 9876 --address 0.0.0.0\n",
-        "0 stopped by a signal, 1 could not start, 2 wrong command line.", options,
-        sizeof options / sizeof options[0], NULL};
+        "0 stopped by a signal, 1 could not start, 2 wrong command line.",
+        options,
+        sizeof options / sizeof options[0],
+        NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(log) : rc;
     if (rc != TOOL_GO) {

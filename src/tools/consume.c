@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq consume`: receives messages and prints them, a line each. Workers poll the consumer, so that exactly --count messages are taken; the
- * main thread waits for a signal, the deadline, or the last message, and prints events meanwhile.
- * Counterpart: mqadmin consumeMessage.
+ * `rmq consume`: receives messages and prints them, a line each. Workers poll the consumer, so that
+ * exactly --count messages are taken; the main thread waits for a signal, the deadline, or the last
+ * message, and prints events meanwhile. Counterpart: mqadmin consumeMessage.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 #include "tools/tool.h"
 
 #define MOST_THREADS 256
-#define POLL_MS 200
+#define POLL_MS      200
 
 struct consume {
     const char *namesrv, *topic, *group, *expression, *sql, *from, *time, *output, *serialize;
@@ -200,7 +200,8 @@ static void *work(void *user)
     }
 }
 
-/* {"event":"rebalanced","topic":T,"queues":["broker:0",…]} from the assignment "topic broker queueId\n…". */
+/* {"event":"rebalanced","topic":T,"queues":["broker:0",…]} from the assignment "topic broker
+ * queueId\n…". */
 static void print_assignment(const struct consume *c)
 {
     char *assignment = NULL;
@@ -210,7 +211,8 @@ static void print_assignment(const struct consume *c)
     struct tool_text line = {0};
     struct tool_text queues = {0};
     char *rest = NULL;
-    for (char *row = strtok_r(assignment, "\n", &rest); row != NULL; row = strtok_r(NULL, "\n", &rest)) {
+    for (char *row = strtok_r(assignment, "\n", &rest); row != NULL;
+         row = strtok_r(NULL, "\n", &rest)) {
         char *inner = NULL;
         const char *topic = strtok_r(row, " ", &inner);
         const char *broker = strtok_r(NULL, " ", &inner);
@@ -268,9 +270,10 @@ static int outcome(struct consume *c, bool by_signal)
 /* The main thread until a signal, the deadline, or a word from a worker. */
 static int wait_for_end(struct consume *c, int signals)
 {
-    struct pollfd wait[] = {{.fd = signals, .events = POLLIN},
-                            {.fd = c->done_fd, .events = POLLIN},
-                            {.fd = c->events != NULL ? rmq_events_fd(c->events) : -1, .events = POLLIN}};
+    struct pollfd wait[] = {
+        {.fd = signals, .events = POLLIN},
+        {.fd = c->done_fd, .events = POLLIN},
+        {.fd = c->events != NULL ? rmq_events_fd(c->events) : -1, .events = POLLIN}};
     int64_t end = tool_now_us() + c->timeout_s * 1000000;
     for (;;) {
         int64_t left = c->timeout_s > 0 ? (end - tool_now_us() + 999) / 1000 : 3600000;
@@ -327,7 +330,8 @@ static int check_options(struct consume *c)
     if (c->topic == NULL || c->group == NULL) {
         return tool_wrong("a topic and a group are needed: -t TOPIC -g GROUP");
     }
-    if (strcmp(c->from, "first") != 0 && strcmp(c->from, "last") != 0 && strcmp(c->from, "timestamp") != 0) {
+    if (strcmp(c->from, "first") != 0 && strcmp(c->from, "last") != 0 &&
+        strcmp(c->from, "timestamp") != 0) {
         return tool_wrong("--from is first, last or timestamp, not '%s'", c->from);
     }
     if (strcmp(c->from, "timestamp") == 0 && c->time == NULL) {
@@ -336,11 +340,13 @@ static int check_options(struct consume *c)
     return tool_output(c->output, &c->json) ? TOOL_GO : TOOL_USAGE;
 }
 
-/* Milliseconds since 1970, or "YYYY-MM-DD HH:MM:SS" in local time, as Java's yyyyMMddHHmmss too; -1 when it is neither. */
+/* Milliseconds since 1970, or "YYYY-MM-DD HH:MM:SS" in local time, as Java's yyyyMMddHHmmss too; -1
+ * when it is neither. */
 static int64_t read_time(const char *words)
 {
     struct tm parts = {.tm_isdst = -1};
-    const char *end = strptime(words, strlen(words) == 14 ? "%Y%m%d%H%M%S" : "%Y-%m-%d %H:%M:%S", &parts);
+    const char *end =
+        strptime(words, strlen(words) == 14 ? "%Y%m%d%H%M%S" : "%Y-%m-%d %H:%M:%S", &parts);
     if (end != NULL && *end == '\0') {
         int day = parts.tm_mday;
         time_t at = mktime(&parts);
@@ -365,7 +371,8 @@ static int make_consumer(struct consume *c)
     if (c->time != NULL) {
         options.consume_timestamp_ms = read_time(c->time);
         if (options.consume_timestamp_ms < 0) {
-            return tool_wrong("--timestamp is milliseconds or YYYY-MM-DD HH:MM:SS, not '%s'", c->time);
+            return tool_wrong("--timestamp is milliseconds or YYYY-MM-DD HH:MM:SS, not '%s'",
+                              c->time);
         }
     }
     if (c->serialize != NULL) {
@@ -391,49 +398,65 @@ static int make_consumer(struct consume *c)
     return st == RMQ_OK ? TOOL_GO : tool_fail("consumer", st, err);
 }
 
-static const char text[] =
-    "Receives messages as a member of a consumer group and prints each as a line. Runs until --count messages, --timeout\n"
-    "seconds, SIGTERM or Ctrl-C; offsets are committed then, so the next run of the group goes on where this one ended.";
+static const char text[] = "Receives messages as a member of a consumer group and prints each as a "
+                           "line. Runs until --count messages, --timeout\n"
+                           "seconds, SIGTERM or Ctrl-C; offsets are committed then, so the next "
+                           "run of the group goes on where this one ended.";
 static const char examples[] =
     "    rmq consume -t Orders -g readers --from first\n"
     "    rmq consume -t Orders -g billing --expression 'paid || refunded' -o json\n"
     "    rmq consume -t Orders -g ledger --orderly --threads 4\n"
     "    rmq consume -t Orders -g big --sql 'amount > 1000'\n"
-    "    rmq consume -t Orders -g check --from timestamp --timestamp '2026-01-31 12:00:00' --count 10 --timeout 30\n";
+    "    rmq consume -t Orders -g check --from timestamp --timestamp '2026-01-31 12:00:00' --count "
+    "10 --timeout 30\n";
 static const char exits[] =
     "0 --count messages came, or there was no --count; also after SIGTERM. 1 --timeout passed\n"
     "    before --count messages, or the consumer failed. 2 wrong command line.";
 
 int tool_consume(int argc, char **argv)
 {
-    struct consume c = {.from = "last", .expression = "*", .count = -1, .threads = 1, .done_fd = -1,
+    struct consume c = {.from = "last",
+                        .expression = "*",
+                        .count = -1,
+                        .threads = 1,
+                        .done_fd = -1,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     const struct tool_option options[] = {
         TOOL_OPTION_NAMESRV(&c.namesrv),
         TOOL_OPTION_TOPIC(&c.topic),
         {'g', "group", TOOL_TEXT, &c.group, "GROUP", "consumer group", 0, 0},
         {'e', "expression", TOOL_TEXT, &c.expression, "TAGS", "tags: 'a || b'; default all", 0, 0},
-        {0, "sql", TOOL_TEXT, &c.sql, "CONDITION", "SQL92 condition on properties: \"n > 5 AND colour = 'red'\"", 0, 0},
-        {0, "orderly", TOOL_FLAG, &c.orderly, NULL, "one message of a queue after the other, under the broker's lock", 0, 0},
-        {0, "broadcast", TOOL_FLAG, &c.broadcast, NULL, "all messages, whoever else is in the group; offsets in a local file", 0, 0},
-        {0, "offsets", TOOL_TEXT, &c.offsets, "FOLDER", "for --broadcast: instead of ~/.rocketmq_offsets", 0, 0},
+        {0, "sql", TOOL_TEXT, &c.sql, "CONDITION",
+         "SQL92 condition on properties: \"n > 5 AND colour = 'red'\"", 0, 0},
+        {0, "orderly", TOOL_FLAG, &c.orderly, NULL,
+         "one message of a queue after the other, under the broker's lock", 0, 0},
+        {0, "broadcast", TOOL_FLAG, &c.broadcast, NULL,
+         "all messages, whoever else is in the group; offsets in a local file", 0, 0},
+        {0, "offsets", TOOL_TEXT, &c.offsets, "FOLDER",
+         "for --broadcast: instead of ~/.rocketmq_offsets", 0, 0},
         {0, "namespace", TOOL_TEXT, &c.name_space, "NAME", "namespace of topic and group", 0, 0},
-        {0, "instance", TOOL_TEXT, &c.instance, "NAME", "name of this member in its client id; default unique", 0, 0},
-        {0, "strategy", TOOL_TEXT, &c.strategy, "NAME", "how members share queues: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH", 0, 0},
+        {0, "instance", TOOL_TEXT, &c.instance, "NAME",
+         "name of this member in its client id; default unique", 0, 0},
+        {0, "strategy", TOOL_TEXT, &c.strategy, "NAME",
+         "how members share queues: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH", 0, 0},
         {0, "from", TOOL_TEXT, &c.from, "WHERE",
          "first, last (default) or timestamp: where a group without offset begins", 0, 0},
         {0, "timestamp", TOOL_TEXT, &c.time, "TIME",
          "for --from timestamp: milliseconds since 1970 or YYYY-MM-DD HH:MM:SS", 0, 0},
         {'c', "count", TOOL_NUMBER, &c.count, "N", "end after so many messages", 1, INT64_MAX},
-        {0, "timeout", TOOL_NUMBER, &c.timeout_s, "SECONDS", "end after so many seconds", 1, 1000000000},
-        {0, "threads", TOOL_NUMBER, &c.threads, "N", "workers that print; default 1, which keeps queue order", 1,
-         MOST_THREADS},
-        {0, "events", TOOL_FLAG, &c.show_events, NULL, "also print which queues this member owns, as JSON lines", 0, 0},
-        {0, "serialize", TOOL_TEXT, &c.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0, 0},
+        {0, "timeout", TOOL_NUMBER, &c.timeout_s, "SECONDS", "end after so many seconds", 1,
+         1000000000},
+        {0, "threads", TOOL_NUMBER, &c.threads, "N",
+         "workers that print; default 1, which keeps queue order", 1, MOST_THREADS},
+        {0, "events", TOOL_FLAG, &c.show_events, NULL,
+         "also print which queues this member owns, as JSON lines", 0, 0},
+        {0, "serialize", TOOL_TEXT, &c.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0,
+         0},
         TOOL_OPTION_OUTPUT(&c.output),
     };
-    const struct tool_usage usage = {"consume -t TOPIC -g GROUP [options]", text, examples, exits, options,
-                                     sizeof options / sizeof options[0], NULL};
+    const struct tool_usage usage = {
+        "consume -t TOPIC -g GROUP [options]", text, examples, exits, options,
+        sizeof options / sizeof options[0],    NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&c) : rc;
     if (rc != TOOL_GO) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq demo`: name server, broker, producer and push consumer in this one process, with a story of what happens. It is what `make demo`
- * shows, and fails when a message does not come. The listener runs on the consumer's workers.
+ * `rmq demo`: name server, broker, producer and push consumer in this one process, with a story of
+ * what happens. It is what `make demo` shows, and fails when a message does not come. The listener
+ * runs on the consumer's workers.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@
 #include "tools/tool.h"
 
 #define MESSAGES 10
-#define WAIT_S 10
-#define TOPIC "Greetings"
+#define WAIT_S   10
+#define TOPIC    "Greetings"
 
 struct demo {
     rmq_broker *broker;
@@ -45,7 +46,8 @@ static rmq_consume_result greet(const rmq_message_view *const *messages, size_t 
         const char *body = rmq_message_view_body(messages[i], &size);
         int number = 0;
         printf("   consumer got   \"%.*s\"   (queue %d, offset %lld, tag %s)\n", (int)size, body,
-               rmq_message_view_queue_id(messages[i]), (long long)rmq_message_view_queue_offset(messages[i]),
+               rmq_message_view_queue_id(messages[i]),
+               (long long)rmq_message_view_queue_offset(messages[i]),
                rmq_message_view_tag(messages[i]));
         if (sscanf(rmq_message_view_keys(messages[i]), "key-%d", &number) == 1 && number >= 1 &&
             number <= MESSAGES && !d->seen[number]) {
@@ -65,8 +67,10 @@ static rmq_status start_servers(struct demo *d, rmq_error **err)
     if (st != RMQ_OK) {
         return st;
     }
-    printf("1. A name server and a broker were started inside this process in %.0f ms.\n", ms_since(begin));
-    printf("   name server   %s   knows which broker holds which topic\n", rmq_broker_namesrv_addr(d->broker));
+    printf("1. A name server and a broker were started inside this process in %.0f ms.\n",
+           ms_since(begin));
+    printf("   name server   %s   knows which broker holds which topic\n",
+           rmq_broker_namesrv_addr(d->broker));
     printf("   broker        %s   keeps the messages, in %s\n\n", rmq_broker_addr(d->broker),
            rmq_broker_store_path(d->broker));
     printf("2. The topic \"%s\" gets 4 queues.\n\n", TOPIC);
@@ -116,8 +120,8 @@ static rmq_status send_greeting(struct demo *d, int number, rmq_error **err)
         st = rmq_producer_send(d->producer, message, 0, &result, err);
     }
     if (st == RMQ_OK) {
-        printf("   producer sent  \"%s\"   (%s, queue %d)\n", body, rmq_send_result_status_name(result),
-               rmq_send_result_queue_id(result));
+        printf("   producer sent  \"%s\"   (%s, queue %d)\n", body,
+               rmq_send_result_status_name(result), rmq_send_result_queue_id(result));
     }
     pthread_mutex_unlock(&d->lock);
     rmq_send_result_destroy(result);
@@ -132,7 +136,8 @@ static rmq_status send_all(struct demo *d, rmq_error **err)
     options.producer_group = "greeters";
     options.namesrv_addr = rmq_broker_namesrv_addr(d->broker);
     rmq_status st = rmq_producer_create(&options, &d->producer, err);
-    printf("4. A producer sends %d messages; the consumer gets each as soon as it is stored.\n", MESSAGES);
+    printf("4. A producer sends %d messages; the consumer gets each as soon as it is stored.\n",
+           MESSAGES);
     for (int i = 1; st == RMQ_OK && i <= MESSAGES; i++) {
         st = send_greeting(d, i, err);
     }
@@ -167,11 +172,13 @@ static int finish(struct demo *d)
     int64_t begin = tool_now_us();
     stop_all(d);
     if (received < MESSAGES) {
-        printf("\nOnly %d of %d messages came within %d s. This should not happen.\n", received, MESSAGES, WAIT_S);
+        printf("\nOnly %d of %d messages came within %d s. This should not happen.\n", received,
+               MESSAGES, WAIT_S);
         return TOOL_FAILED;
     }
-    printf("\n5. All %d messages went through; everything was shut down in %.0f ms. The whole took %.0f ms.\n", MESSAGES,
-           ms_since(begin), ms_since(d->begin_us));
+    printf("\n5. All %d messages went through; everything was shut down in %.0f ms. The whole took "
+           "%.0f ms.\n",
+           MESSAGES, ms_since(begin), ms_since(d->begin_us));
     printf("\nNext, in three terminals:\n"
            "    build/rmq broker                                       a broker that stays\n"
            "    build/rmq consume -t Greetings -g readers --from first   prints what comes\n"
@@ -183,9 +190,15 @@ static int finish(struct demo *d)
 int tool_demo(int argc, char **argv)
 {
     struct demo d = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-    const struct tool_usage usage = {"demo", "Shows messages going through: name server, broker, producer and consumer "
-                                             "inside this one process.",
-                                     NULL, "0 every message came, 1 not.", NULL, 0, NULL};
+    const struct tool_usage usage = {
+        "demo",
+        "Shows messages going through: name server, broker, producer and consumer "
+        "inside this one process.",
+        NULL,
+        "0 every message came, 1 not.",
+        NULL,
+        0,
+        NULL};
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;

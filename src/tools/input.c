@@ -13,7 +13,8 @@
 #include "tools/json_line.h"
 #include "tools/text.h"
 
-#define FILE_MOST ((size_t)64 << 20) /* far above what a broker takes, far below what a machine has */
+/* far above what a broker takes, far below what a machine has */
+#define FILE_MOST ((size_t)64 << 20)
 
 void *tool_read_file(const char *path, size_t *size)
 {
@@ -50,7 +51,8 @@ static rmq_status set_property(rmq_message *message, const char *pair)
         return RMQ_ERR_INVALID;
     }
     char *name = strndup(pair, (size_t)(equals - pair));
-    rmq_status st = name != NULL ? rmq_message_set_property(message, name, equals + 1) : RMQ_ERR_NOMEM;
+    rmq_status st =
+        name != NULL ? rmq_message_set_property(message, name, equals + 1) : RMQ_ERR_NOMEM;
     free(name);
     return st;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What `rmq produce` sends: one body given many times, a file, lines, or JSON objects, one a line. Belongs to one thread.
+ * What `rmq produce` sends: one body given many times, a file, lines, or JSON objects, one a line.
+ * Belongs to one thread.
  */
 #ifndef RQ_TOOLS_INPUT_H
 #define RQ_TOOLS_INPUT_H
@@ -25,7 +26,7 @@ struct tool_input {
     int64_t delay_level;
     int64_t delay_ms;      /* 0 = none */
     int64_t deliver_at_ms; /* since 1970; 0 = none */
-    const void *body; /* TOOL_INPUT_BODY */
+    const void *body;      /* TOOL_INPUT_BODY */
     size_t body_size;
     int64_t left; /* messages still to give; -1 = as many as there are lines */
     int64_t line_number;
@@ -33,10 +34,11 @@ struct tool_input {
     size_t line_room;
 };
 
-/* The next message, to be destroyed by the caller; NULL at the end. *bad is set when a line could not be used; then the
- * end is not reached, and what is wrong has been said on standard error. */
+/* The next message, to be destroyed by the caller; NULL at the end. *bad is set when a line could
+ * not be used; then the end is not reached, and what is wrong has been said on standard error. */
 rmq_message *tool_input_next(struct tool_input *input, bool *bad);
-/* Whether messages can be made with topic, tag, key and properties as they are; false after a complaint. */
+/* Whether messages can be made with topic, tag, key and properties as they are; false after a
+ * complaint. */
 bool tool_input_check(const struct tool_input *input);
 void tool_input_free(struct tool_input *input);
 

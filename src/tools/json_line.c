@@ -33,8 +33,8 @@ static bool wrong(const struct line *line, const char *format, ...)
 /* Whether a setter of the message took the value of a member. */
 static bool taken(const struct line *line, rmq_status st, const char *member, const char *reason)
 {
-    return st == RMQ_OK || wrong(line, "\"%s\": %s", member,
-                                 st == RMQ_ERR_INVALID ? reason : rmq_status_text(st));
+    return st == RMQ_OK ||
+           wrong(line, "\"%s\": %s", member, st == RMQ_ERR_INVALID ? reason : rmq_status_text(st));
 }
 
 /* NULL in *text when the object has no such member, or null; false when it is no string. */
@@ -171,8 +171,7 @@ static bool has_nul(const char *line, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         bool escape = line[i] == '\\' && i + 1 < length;
-        if (line[i] == '\0' ||
-            (escape && length - i >= 6 && memcmp(line + i, "\\u0000", 6) == 0)) {
+        if (line[i] == '\0' || (escape && length - i >= 6 && memcmp(line + i, "\\u0000", 6) == 0)) {
             return true;
         }
         i += escape; /* the next one is part of the escape */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A message as a line of JSON: {"body" or "bodyBase64", "tag", "keys", "properties", "delayLevel", "messageGroup"}. Other members mean nothing here.
+ * A message as a line of JSON: {"body" or "bodyBase64", "tag", "keys", "properties", "delayLevel",
+ * "messageGroup"}. Other members mean nothing here.
  */
 #ifndef RQ_TOOLS_JSON_LINE_H
 #define RQ_TOOLS_JSON_LINE_H
@@ -13,7 +14,8 @@
 
 #define TOOL_PROBLEM_MAX 200
 
-/* Adds what the line says to a message. False: problem says in words which member is wrong, and the message is half filled. */
+/* Adds what the line says to a message. False: problem says in words which member is wrong, and the
+ * message is half filled. */
 bool tool_json_line(rmq_message *message, const char *line, size_t length,
                     char problem[TOOL_PROBLEM_MAX]);
 

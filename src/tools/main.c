@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The `rmq` command: picks the subcommand. Counterpart: mqadmin, with the client's examples and benchmarks.
+ * The `rmq` command: picks the subcommand. Counterpart: mqadmin, with the client's examples and
+ * benchmarks.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -46,7 +47,8 @@ int tool_version(int argc, char **argv)
     return TOOL_DONE;
 }
 
-/* A standard descriptor that is closed would become a socket or a file of the store, and what is printed would go there. */
+/* A standard descriptor that is closed would become a socket or a file of the store, and what is
+ * printed would go there. */
 static void keep_standard_open(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -63,7 +65,8 @@ int main(int argc, char **argv)
         return tool_version(argc, argv);
     }
     keep_standard_open();
-    signal(SIGPIPE, SIG_IGN); /* a write that fails is noticed, and then everything is put in order */
+    /* a write that fails is noticed, and then everything is put in order */
+    signal(SIGPIPE, SIG_IGN);
     int rc = tool_dispatch("rmq", text, commands, sizeof commands / sizeof commands[0], argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && rc == TOOL_DONE) {
         if (!tool_reader_is_gone()) {

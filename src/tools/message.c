@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq message`: single messages by offset id, unique id or key. Counterparts: mqadmin queryMsgById, queryMsgByUniqueKey, queryMsgByKey.
+ * `rmq message`: single messages by offset id, unique id or key. Counterparts: mqadmin
+ * queryMsgById, queryMsgByUniqueKey, queryMsgByKey.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,11 +33,12 @@ static void print_message(const struct tool_admin *a, const rmq_message_view *vi
         }
         tool_json_close(&line);
     } else {
-        tool_text_format(&line, "topic %s, queue %d, offset %lld\nid %s\ntag %s\nkeys %s\nborn %s, stored %s\n",
-                         rmq_message_view_topic(view), rmq_message_view_queue_id(view),
-                         (long long)rmq_message_view_queue_offset(view), rmq_message_view_id(view),
-                         rmq_message_view_tag(view), rmq_message_view_keys(view),
-                         rmq_message_view_born_host(view), rmq_message_view_store_host(view));
+        tool_text_format(
+            &line, "topic %s, queue %d, offset %lld\nid %s\ntag %s\nkeys %s\nborn %s, stored %s\n",
+            rmq_message_view_topic(view), rmq_message_view_queue_id(view),
+            (long long)rmq_message_view_queue_offset(view), rmq_message_view_id(view),
+            rmq_message_view_tag(view), rmq_message_view_keys(view),
+            rmq_message_view_born_host(view), rmq_message_view_store_host(view));
         if (readable) {
             tool_text_add(&line, body, size);
         } else {
@@ -81,10 +83,11 @@ static int show(const struct tool_admin *a, const char *id, const char *key, int
     if (a->topic == NULL) {
         return show_by_offset_id(a, id);
     }
-    rmq_status st = id != NULL ? rmq_admin_query_unique_id(a->admin, a->topic, id, TOOL_ADMIN_TIMEOUT_MS,
-                                                           &list, &count, &err)
-                               : rmq_admin_query_message(a->admin, a->topic, key, (int32_t)most, 0, 0,
-                                                         TOOL_ADMIN_TIMEOUT_MS, &list, &count, &err);
+    rmq_status st = id != NULL
+                        ? rmq_admin_query_unique_id(a->admin, a->topic, id, TOOL_ADMIN_TIMEOUT_MS,
+                                                    &list, &count, &err)
+                        : rmq_admin_query_message(a->admin, a->topic, key, (int32_t)most, 0, 0,
+                                                  TOOL_ADMIN_TIMEOUT_MS, &list, &count, &err);
     return st == RMQ_OK ? show_all(a, list, count) : tool_fail("message", st, err);
 }
 
@@ -98,17 +101,21 @@ int tool_message(int argc, char **argv)
         TOOL_OPTION_NAMESRV(&a.namesrv),
         TOOL_OPTION_TOPIC(&a.topic),
         {'k', "key", TOOL_TEXT, &key, "KEY", "messages of the topic with this key", 0, 0},
-        {'c', "count", TOOL_NUMBER, &most, "N", "with --key: at most so many of each broker; default 64", 1, 64},
+        {'c', "count", TOOL_NUMBER, &most, "N",
+         "with --key: at most so many of each broker; default 64", 1, 64},
         TOOL_OPTION_OUTPUT(&a.output),
     };
-    const struct tool_usage usage = {
-        "message [options] [ID]",
-        "Shows messages: the one behind an offset id (the offsetMsgId of rmq produce and consume), or, with a topic, that of\n"
-        "a unique id (the msgId) or all that carry a key.",
-        "    rmq message 7F00000100002A9F0000000000000000\n"
-        "    rmq message -t Orders 7F000001000070DEA4E8A8A80C5E0000\n"
-        "    rmq message -t Orders --key order-17\n",
-        NULL, options, COUNT(options), &id};
+    const struct tool_usage usage = {"message [options] [ID]",
+                                     "Shows messages: the one behind an offset id (the offsetMsgId "
+                                     "of rmq produce and consume), or, with a topic, that of\n"
+                                     "a unique id (the msgId) or all that carry a key.",
+                                     "    rmq message 7F00000100002A9F0000000000000000\n"
+                                     "    rmq message -t Orders 7F000001000070DEA4E8A8A80C5E0000\n"
+                                     "    rmq message -t Orders --key order-17\n",
+                                     NULL,
+                                     options,
+                                     COUNT(options),
+                                     &id};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc == TOOL_GO && (id != NULL) == (key != NULL)) {
         rc = tool_wrong("give an id, or a topic and --key");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq options producer|consumer|broker|namesrv|…`: the option tables of the libraries, for people and for the reference page in docs/, which is made
- * from the output as Markdown.
+ * `rmq options producer|consumer|broker|namesrv|…`: the option tables of the libraries, for people
+ * and for the reference page in docs/, which is made from the output as Markdown.
  */
 #include <stdio.h>
 #include <string.h>
@@ -133,10 +133,17 @@ int tool_options(int argc, char **argv)
     const struct tool_option options[] = {
         {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
-        "options producer|consumer|pull-consumer|lite-pull-consumer|pop-consumer|broker|namesrv|metrics [-o json]",
-        "Lists the options of a producer, a kind of consumer, a broker or a name server: name, default, type, range, meaning; or what a broker\n"
+        "options "
+        "producer|consumer|pull-consumer|lite-pull-consumer|pop-consumer|broker|namesrv|metrics "
+        "[-o json]",
+        "Lists the options of a producer, a kind of consumer, a broker or a name server: name, "
+        "default, type, range, meaning; or what a broker\n"
         "tells on /metrics: name, labels, type, meaning.",
-        "    rmq options broker\n", NULL, options, 1, &what};
+        "    rmq options broker\n",
+        NULL,
+        options,
+        1,
+        &what};
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;
@@ -149,7 +156,8 @@ int tool_options(int argc, char **argv)
         form = json ? FORM_JSON : FORM_TEXT;
     }
     if (what == NULL || !print_kind(what, form)) {
-        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, pop-consumer, broker, namesrv or metrics");
+        return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, "
+                          "pop-consumer, broker, namesrv or metrics");
     }
     return TOOL_DONE;
 }

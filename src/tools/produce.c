@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq produce`: sends messages and says what the broker answered, a line each. The main thread reads and sends; answers of asynchronous
- * sends are printed by the library's callback thread. Counterpart: mqadmin sendMessage.
+ * `rmq produce`: sends messages and says what the broker answered, a line each. The main thread
+ * reads and sends; answers of asynchronous sends are printed by the library's callback thread.
+ * Counterpart: mqadmin sendMessage.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +20,8 @@
 #define MOST_BATCH 10000
 
 struct produce {
-    const char *namesrv, *topic, *group, *mode, *compress, *file, *body, *output, *serialize, *sharding_key;
+    const char *namesrv, *topic, *group, *mode, *compress, *file, *body, *output, *serialize,
+        *sharding_key;
     struct tool_input input;
     struct tool_list properties, settings;
     int64_t count, rate, batch, timeout_ms;
@@ -226,7 +228,8 @@ static int send_all(struct produce *p)
     long long failed = atomic_load_explicit(&p->failed, memory_order_relaxed);
     if (!p->json) {
         fprintf(stderr, "%lld %s, %lld failed, %.2f s\n", acknowledged,
-                strcmp(p->mode, "oneway") == 0 ? "sent without waiting for an answer" : "acknowledged",
+                strcmp(p->mode, "oneway") == 0 ? "sent without waiting for an answer"
+                                               : "acknowledged",
                 failed, (double)(tool_now_us() - p->begin_us) / 1e6);
     }
     return failed == 0 && acknowledged == p->sent ? TOOL_DONE : TOOL_FAILED;
@@ -351,12 +354,15 @@ static const char examples[] =
     "    rmq produce -t Orders --tag paid --key order-17 --property region=EU --file order.json\n"
     "    rmq produce -t Load --body x --count 10000 --mode async --quiet\n"
     "    seq 100 | rmq produce -t Numbers --lines --rate 10 -o json\n"
-    "    echo '{\"body\":\"b\",\"tag\":\"a\",\"keys\":\"k1 k2\",\"properties\":{\"p\":\"v\"}}' | rmq produce -t T --json-lines\n";
-static const char exits[] = "0 all messages were acknowledged, 1 some were not, 2 wrong command line.";
+    "    echo '{\"body\":\"b\",\"tag\":\"a\",\"keys\":\"k1 k2\",\"properties\":{\"p\":\"v\"}}' | "
+    "rmq produce -t T --json-lines\n";
+static const char exits[] =
+    "0 all messages were acknowledged, 1 some were not, 2 wrong command line.";
 
 int tool_produce(int argc, char **argv)
 {
-    struct produce p = {.mode = "sync", .group = "rmq-produce", .count = -1, .batch = 1, .timeout_ms = 3000};
+    struct produce p = {
+        .mode = "sync", .group = "rmq-produce", .count = -1, .batch = 1, .timeout_ms = 3000};
     const struct tool_option options[] = {
         TOOL_OPTION_NAMESRV(&p.namesrv),
         TOOL_OPTION_TOPIC(&p.topic),
@@ -365,29 +371,41 @@ int tool_produce(int argc, char **argv)
         {'f', "file", TOOL_TEXT, &p.file, "FILE", "the body is a file; - is standard input", 0, 0},
         {0, "lines", TOOL_FLAG, &p.lines, NULL, "each line of standard input is a body", 0, 0},
         {0, "json-lines", TOOL_FLAG, &p.json_lines, NULL,
-         "each line is {\"body\" or \"bodyBase64\", \"tag\", \"keys\", \"properties\", \"delayLevel\", \"messageGroup\"}", 0, 0},
+         "each line is {\"body\" or \"bodyBase64\", \"tag\", \"keys\", \"properties\", "
+         "\"delayLevel\", \"messageGroup\"}",
+         0, 0},
         {0, "tag", TOOL_TEXT, &p.input.tag, "TAG", "tag of the messages", 0, 0},
-        {'k', "key", TOOL_TEXT, &p.input.key, "KEY", "key of the messages; several with blanks between", 0, 0},
-        {'p', "property", TOOL_LIST, &p.properties, "NAME=VALUE", "user property; may be repeated", 0, 0},
-        {0, "sharding-key", TOOL_TEXT, &p.sharding_key, "KEY", "to the queue of this key, as Java's hash selector has it", 0, 0},
-        {'c', "count", TOOL_NUMBER, &p.count, "N", "messages to send; default 1, or all lines", 1, INT64_MAX},
+        {'k', "key", TOOL_TEXT, &p.input.key, "KEY",
+         "key of the messages; several with blanks between", 0, 0},
+        {'p', "property", TOOL_LIST, &p.properties, "NAME=VALUE", "user property; may be repeated",
+         0, 0},
+        {0, "sharding-key", TOOL_TEXT, &p.sharding_key, "KEY",
+         "to the queue of this key, as Java's hash selector has it", 0, 0},
+        {'c', "count", TOOL_NUMBER, &p.count, "N", "messages to send; default 1, or all lines", 1,
+         INT64_MAX},
         {0, "rate", TOOL_NUMBER, &p.rate, "N", "at most so many messages a second", 1, 1000000},
-        {0, "mode", TOOL_TEXT, &p.mode, "MODE", "sync (default), async, or oneway: no answer", 0, 0},
+        {0, "mode", TOOL_TEXT, &p.mode, "MODE", "sync (default), async, or oneway: no answer", 0,
+         0},
         {0, "batch", TOOL_NUMBER, &p.batch, "N", "messages of one request", 1, MOST_BATCH},
         {0, "compress", TOOL_TEXT, &p.compress, "WAY",
          "zlib (default), lz4, zstd or none, for bodies of 4096 bytes and more", 0, 0},
         {0, "delay-level", TOOL_NUMBER, &p.input.delay_level, "L", "1 (1 s) to 18 (2 h)", 0, 18},
-        {0, "delay-ms", TOOL_NUMBER, &p.input.delay_ms, "MS", "deliver after so many ms (brokers of 5.x)", 0, INT64_MAX},
-        {0, "deliver-at", TOOL_NUMBER, &p.input.deliver_at_ms, "MS", "deliver at this time, in ms since 1970 (brokers of 5.x)", 0,
-         INT64_MAX},
-        {0, "serialize", TOOL_TEXT, &p.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0, 0},
-        {0, "timeout", TOOL_NUMBER, &p.timeout_ms, "MS", "deadline of one send; default 3000", 1, 600000},
-        {0, "set", TOOL_LIST, &p.settings, "NAME=VALUE", "any option of `rmq options producer`; may be repeated", 0, 0},
+        {0, "delay-ms", TOOL_NUMBER, &p.input.delay_ms, "MS",
+         "deliver after so many ms (brokers of 5.x)", 0, INT64_MAX},
+        {0, "deliver-at", TOOL_NUMBER, &p.input.deliver_at_ms, "MS",
+         "deliver at this time, in ms since 1970 (brokers of 5.x)", 0, INT64_MAX},
+        {0, "serialize", TOOL_TEXT, &p.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0,
+         0},
+        {0, "timeout", TOOL_NUMBER, &p.timeout_ms, "MS", "deadline of one send; default 3000", 1,
+         600000},
+        {0, "set", TOOL_LIST, &p.settings, "NAME=VALUE",
+         "any option of `rmq options producer`; may be repeated", 0, 0},
         {'q', "quiet", TOOL_FLAG, &p.quiet, NULL, "no line for a message that went well", 0, 0},
         TOOL_OPTION_OUTPUT(&p.output),
     };
-    const struct tool_usage usage = {"produce -t TOPIC [options] [BODY]", text, examples, exits, options,
-                                     sizeof options / sizeof options[0], &p.body};
+    const struct tool_usage usage = {
+        "produce -t TOPIC [options] [BODY]", text,   examples, exits, options,
+        sizeof options / sizeof options[0],  &p.body};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&p) : rc;
     rc = rc == TOOL_GO ? choose_input(&p) : rc;

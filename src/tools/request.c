@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* `rmq request`: sends requests, one after the other, and prints the reply to each. Counterpart: the requestReply examples of the Java client. */
+/* `rmq request`: sends requests, one after the other, and prints the reply to each. Counterpart:
+ * the requestReply examples of the Java client. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,9 @@ static int check_options(struct request *r)
     }
     input->topic = r->topic;
     input->properties = &r->properties;
-    input->kind = r->json_lines ? TOOL_INPUT_JSON_LINES : r->lines ? TOOL_INPUT_LINES : TOOL_INPUT_BODY;
+    input->kind = r->json_lines ? TOOL_INPUT_JSON_LINES
+                  : r->lines    ? TOOL_INPUT_LINES
+                                : TOOL_INPUT_BODY;
     input->left = r->body != NULL && r->count < 0 ? 1 : r->count;
     input->body = r->body;
     input->body_size = r->body != NULL ? strlen(r->body) : 0;
@@ -117,21 +120,29 @@ int tool_request(int argc, char **argv)
         {'g', "group", TOOL_TEXT, &r.group, "GROUP", "producer group; default rmq-request", 0, 0},
         {'b', "body", TOOL_TEXT, &r.body, "TEXT", "the body, as the bare word would be", 0, 0},
         {0, "lines", TOOL_FLAG, &r.lines, NULL, "each line of standard input is a body", 0, 0},
-        {0, "json-lines", TOOL_FLAG, &r.json_lines, NULL, "each line is a message, as for rmq produce", 0, 0},
+        {0, "json-lines", TOOL_FLAG, &r.json_lines, NULL,
+         "each line is a message, as for rmq produce", 0, 0},
         {0, "tag", TOOL_TEXT, &r.input.tag, "TAG", "tag of the requests", 0, 0},
-        {'k', "key", TOOL_TEXT, &r.input.key, "KEY", "key of the requests; several with blanks between", 0, 0},
-        {'p', "property", TOOL_LIST, &r.properties, "NAME=VALUE", "user property; may be repeated", 0, 0},
-        {'c', "count", TOOL_NUMBER, &r.count, "N", "requests to send; default 1, or all lines", 1, INT64_MAX},
-        {0, "timeout", TOOL_NUMBER, &r.timeout_ms, "MS", "how long to wait for a reply; default 10000", 1, 600000},
+        {'k', "key", TOOL_TEXT, &r.input.key, "KEY",
+         "key of the requests; several with blanks between", 0, 0},
+        {'p', "property", TOOL_LIST, &r.properties, "NAME=VALUE", "user property; may be repeated",
+         0, 0},
+        {'c', "count", TOOL_NUMBER, &r.count, "N", "requests to send; default 1, or all lines", 1,
+         INT64_MAX},
+        {0, "timeout", TOOL_NUMBER, &r.timeout_ms, "MS",
+         "how long to wait for a reply; default 10000", 1, 600000},
         TOOL_OPTION_OUTPUT(&r.output),
     };
     const struct tool_usage usage = {
         "request -t TOPIC [options] [BODY]",
-        "Sends requests to a topic, one after the other, and prints the reply of the consumer that answers each.",
+        "Sends requests to a topic, one after the other, and prints the reply of the consumer that "
+        "answers each.",
         "    rmq request -t Prices 'how much is an apple?'\n"
         "    seq 10 | rmq request -t Squares --lines -o json\n",
         "0 each request got its reply, 1 some did not, 2 wrong command line.",
-        options, sizeof options / sizeof options[0], &r.body};
+        options,
+        sizeof options / sizeof options[0],
+        &r.body};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&r) : rc;
     rc = rc == TOOL_GO ? start_producer(&r) : rc;

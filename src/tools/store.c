@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq store inspect|verify|rebuild`: stores on disk, also those of Apache RocketMQ. Counterparts: mqadmin dumpCompactionLog, and none for the
- * rest.
+ * `rmq store inspect|verify|rebuild`: stores on disk, also those of Apache RocketMQ. Counterparts:
+ * mqadmin dumpCompactionLog, and none for the rest.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 #define BAR_STEP_US 100000
 #define GIB         1073741824.0
 
-/* What the three commands share. Exit codes of verify are the verdict: 3 unfinished, 4 rebuild, 5 damaged. */
+/* What the three commands share. Exit codes of verify are the verdict: 3 unfinished, 4 rebuild, 5
+ * damaged. */
 enum { STORE_EXIT_VERDICT = 2 };
 
 struct bar {
@@ -38,7 +39,7 @@ struct store_args {
     bool messages;
     rmq_store_options options;
     struct bar bar;
-    const char *next; /* what follows the bar, or NULL */
+    const char *next;      /* what follows the bar, or NULL */
     struct tool_text list; /* findings as JSON */
 };
 

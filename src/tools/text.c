@@ -159,7 +159,8 @@ void tool_json_sha1(struct tool_text *text, const char *name, const void *data, 
     tool_text_puts(text, "\"");
 }
 
-/* Length of the sequence that a byte begins, and the bits of it that count; 0 for a byte that begins none. */
+/* Length of the sequence that a byte begins, and the bits of it that count; 0 for a byte that
+ * begins none. */
 static size_t sequence_length(unsigned char c, uint32_t *bits)
 {
     if (c < 0x80) {
@@ -217,7 +218,8 @@ unsigned char *tool_base64_decode(const char *text, size_t *size)
         free(out);
         return NULL;
     }
-    size_t padding = length == 0 ? 0 : (size_t)(text[length - 1] == '=') + (text[length - 2] == '=');
+    size_t padding =
+        length == 0 ? 0 : (size_t)(text[length - 1] == '=') + (text[length - 2] == '=');
     *size = (size_t)n - padding;
     return out;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A growing text, for one line of output that is then written at once, and the writing of JSON, base64 and SHA-1 into it. Belongs to one
- * thread; tool_text_flush may be called by several threads for the same stream. Out of memory ends the command.
+ * A growing text, for one line of output that is then written at once, and the writing of JSON,
+ * base64 and SHA-1 into it. Belongs to one thread; tool_text_flush may be called by several threads
+ * for the same stream. Out of memory ends the command.
  */
 #ifndef RQ_TOOLS_TEXT_H
 #define RQ_TOOLS_TEXT_H
@@ -24,11 +25,13 @@ void tool_text_add(struct tool_text *text, const void *data, size_t size);
 void tool_text_puts(struct tool_text *text, const char *words);
 void tool_text_format(struct tool_text *text, const char *format, ...) RMQ_PRINTF(2, 3);
 
-/* Writes the text and a newline to the stream in one call, flushes, and empties the text. false when it could not be written. */
+/* Writes the text and a newline to the stream in one call, flushes, and empties the text. false
+ * when it could not be written. */
 bool tool_text_flush(struct tool_text *text, FILE *out);
 void tool_text_free(struct tool_text *text);
 
-/* Members of a JSON object: tool_json_open, then any of the others, then tool_json_close. A name is written as it is. */
+/* Members of a JSON object: tool_json_open, then any of the others, then tool_json_close. A name is
+ * written as it is. */
 void tool_json_open(struct tool_text *text);
 void tool_json_close(struct tool_text *text);
 void tool_json_text(struct tool_text *text, const char *name, const char *value);

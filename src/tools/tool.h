@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What the subcommands of `rmq` share: the table of commands, exit codes, options, small helpers. A subcommand is one file with one
- * function `tool_<name>`; it sees only the public headers. Everything here runs on the main thread unless said otherwise.
+ * What the subcommands of `rmq` share: the table of commands, exit codes, options, small helpers. A
+ * subcommand is one file with one function `tool_<name>`; it sees only the public headers.
+ * Everything here runs on the main thread unless said otherwise.
  */
 #ifndef RQ_TOOLS_TOOL_H
 #define RQ_TOOLS_TOOL_H
@@ -20,7 +21,7 @@ enum tool_exit {
     TOOL_USAGE = 2   /* the command line is wrong; nothing was done */
 };
 
-#define TOOL_GO (-1) /* tool_parse: go on */
+#define TOOL_GO      (-1) /* tool_parse: go on */
 #define TOOL_NAMESRV "127.0.0.1:9876"
 
 struct tool_command {
@@ -73,12 +74,18 @@ struct tool_option {
 };
 
 #define TOOL_OPTION_NAMESRV(target)                                                                \
-    {'n', "namesrv", TOOL_TEXT, target, "HOST:PORT[;…]",                                           \
-     "name servers; else $NAMESRV_ADDR, else " TOOL_NAMESRV, 0, 0}
+    {                                                                                              \
+        'n', "namesrv", TOOL_TEXT, target, "HOST:PORT[;…]",                                        \
+            "name servers; else $NAMESRV_ADDR, else " TOOL_NAMESRV, 0, 0                           \
+    }
 #define TOOL_OPTION_TOPIC(target)                                                                  \
-    {'t', "topic", TOOL_TEXT, target, "TOPIC", "the topic", 0, 0}
+    {                                                                                              \
+        't', "topic", TOOL_TEXT, target, "TOPIC", "the topic", 0, 0                                \
+    }
 #define TOOL_OPTION_OUTPUT(target)                                                                 \
-    {'o', "output", TOOL_TEXT, target, "text|json", "how to print; default text", 0, 0}
+    {                                                                                              \
+        'o', "output", TOOL_TEXT, target, "text|json", "how to print; default text", 0, 0          \
+    }
 
 struct tool_usage {
     const char *synopsis; /* "produce -t TOPIC [options] [BODY]" */
@@ -114,8 +121,9 @@ void tool_sleep_until_us(int64_t at);
 /* Whether nobody reads standard output any more, as behind `| head -1`. */
 bool tool_reader_is_gone(void);
 
-/* Signals SIGTERM, SIGINT and SIGHUP (unless it is ignored, as by nohup) as a descriptor that becomes readable. Blocks them in this thread and in all that are started later,
- * so it comes first. */
+/* Signals SIGTERM, SIGINT and SIGHUP (unless it is ignored, as by nohup) as a descriptor that
+ * becomes readable. Blocks them in this thread and in all that are started later, so it comes
+ * first. */
 int tool_signals(void);
 
 /* Waits until a signal came or the time (-1 = for ever) is over; true for a signal. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq topic create|list|route|status`. Counterparts: mqadmin updateTopic, topicList, topicRoute, topicStatus.
+ * `rmq topic create|list|route|status`. Counterparts: mqadmin updateTopic, topicList, topicRoute,
+ * topicStatus.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,17 +27,22 @@ static int create(int argc, char **argv)
         {0, "perm", TOOL_NUMBER, &perm, "N", "2 write, 4 read, 6 both (default)", 2, 6},
         TOOL_OPTION_OUTPUT(&a.output),
     };
-    const struct tool_usage usage = {
-        "topic create -t TOPIC [options]",
-        "Creates a topic on every master broker, or changes its queues, and waits until the name server knows it.",
-        "    rmq topic create -t Orders -q 8\n", NULL, options, COUNT(options), NULL};
+    const struct tool_usage usage = {"topic create -t TOPIC [options]",
+                                     "Creates a topic on every master broker, or changes its "
+                                     "queues, and waits until the name server knows it.",
+                                     "    rmq topic create -t Orders -q 8\n",
+                                     NULL,
+                                     options,
+                                     COUNT(options),
+                                     NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
         return rc;
     }
     rmq_error *err = NULL;
-    rmq_status st = rmq_admin_create_topic(a.admin, cluster, a.topic, (int32_t)queues, (int32_t)queues,
-                                           (int32_t)perm, TOOL_ADMIN_TIMEOUT_MS * 2, &err);
+    rmq_status st =
+        rmq_admin_create_topic(a.admin, cluster, a.topic, (int32_t)queues, (int32_t)queues,
+                               (int32_t)perm, TOOL_ADMIN_TIMEOUT_MS * 2, &err);
     rc = st == RMQ_OK ? TOOL_DONE : tool_fail("create", st, err);
     if (rc == TOOL_DONE && a.json) {
         printf("{\"topic\":\"%s\",\"queues\":%lld}\n", a.topic, (long long)queues);
@@ -50,9 +56,15 @@ static int create(int argc, char **argv)
 static int list(int argc, char **argv)
 {
     struct tool_admin a = {0};
-    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv), TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"topic list [options]", "Lists all topics that the name server knows.",
-                                     "    rmq topic list\n", NULL, options, COUNT(options), NULL};
+    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
+                                          TOOL_OPTION_OUTPUT(&a.output)};
+    const struct tool_usage usage = {"topic list [options]",
+                                     "Lists all topics that the name server knows.",
+                                     "    rmq topic list\n",
+                                     NULL,
+                                     options,
+                                     COUNT(options),
+                                     NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -87,7 +99,8 @@ static void add_addresses(struct tool_text *line, const cJSON *route, const char
         }
         cJSON_ArrayForEach(addr, cJSON_GetObjectItemCaseSensitive(broker, "brokerAddrs"))
         {
-            tool_text_format(line, " %s=%s", addr->string, cJSON_IsString(addr) ? addr->valuestring : "");
+            tool_text_format(line, " %s=%s", addr->string,
+                             cJSON_IsString(addr) ? addr->valuestring : "");
         }
     }
 }
@@ -96,7 +109,8 @@ static void print_route(const char *json)
 {
     cJSON *route = cJSON_Parse(json);
     const cJSON *queue = NULL;
-    printf("%-20s %6s %6s %5s  %s\n", "BROKER", "READ", "WRITE", "PERM", "ADDRESSES (0 is the master)");
+    printf("%-20s %6s %6s %5s  %s\n", "BROKER", "READ", "WRITE", "PERM",
+           "ADDRESSES (0 is the master)");
     cJSON_ArrayForEach(queue, cJSON_GetObjectItemCaseSensitive(route, "queueDatas"))
     {
         struct tool_text line = {0};
@@ -113,11 +127,17 @@ static void print_route(const char *json)
 static int route(int argc, char **argv)
 {
     struct tool_admin a = {0};
-    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv), TOOL_OPTION_TOPIC(&a.topic),
+    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
+                                          TOOL_OPTION_TOPIC(&a.topic),
                                           TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"topic route -t TOPIC [options]",
-                                     "Shows which brokers hold a topic, with how many queues, and where they listen.",
-                                     "    rmq topic route -t Orders\n", NULL, options, COUNT(options), NULL};
+    const struct tool_usage usage = {
+        "topic route -t TOPIC [options]",
+        "Shows which brokers hold a topic, with how many queues, and where they listen.",
+        "    rmq topic route -t Orders\n",
+        NULL,
+        options,
+        COUNT(options),
+        NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -148,8 +168,9 @@ static void print_status(const struct tool_admin *a, const rmq_queue_status *que
         tool_json_number(&line, "lastUpdateTimestamp", queue->last_update_ms);
         tool_json_close(&line);
     } else {
-        tool_text_format(&line, "%-20s %5d %12lld %12lld %12lld", queue->broker_name, queue->queue_id,
-                         (long long)queue->min_offset, (long long)queue->max_offset,
+        tool_text_format(&line, "%-20s %5d %12lld %12lld %12lld", queue->broker_name,
+                         queue->queue_id, (long long)queue->min_offset,
+                         (long long)queue->max_offset,
                          (long long)(queue->max_offset - queue->min_offset));
     }
     tool_text_flush(&line, stdout);
@@ -159,11 +180,17 @@ static void print_status(const struct tool_admin *a, const rmq_queue_status *que
 static int status(int argc, char **argv)
 {
     struct tool_admin a = {0};
-    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv), TOOL_OPTION_TOPIC(&a.topic),
+    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
+                                          TOOL_OPTION_TOPIC(&a.topic),
                                           TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"topic status -t TOPIC [options]",
-                                     "Shows the offsets of each queue of a topic: how many messages it holds.",
-                                     "    rmq topic status -t Orders\n", NULL, options, COUNT(options), NULL};
+    const struct tool_usage usage = {
+        "topic status -t TOPIC [options]",
+        "Shows the offsets of each queue of a topic: how many messages it holds.",
+        "    rmq topic status -t Orders\n",
+        NULL,
+        options,
+        COUNT(options),
+        NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -171,7 +198,8 @@ static int status(int argc, char **argv)
     rmq_error *err = NULL;
     rmq_queue_status *queues = NULL;
     size_t count = 0;
-    rmq_status st = rmq_admin_topic_status(a.admin, a.topic, TOOL_ADMIN_TIMEOUT_MS, &queues, &count, &err);
+    rmq_status st =
+        rmq_admin_topic_status(a.admin, a.topic, TOOL_ADMIN_TIMEOUT_MS, &queues, &count, &err);
     rc = st == RMQ_OK ? TOOL_DONE : tool_fail("status", st, err);
     if (rc == TOOL_DONE && !a.json) {
         printf("%-20s %5s %12s %12s %12s\n", "BROKER", "QUEUE", "BEGIN", "END", "MESSAGES");
@@ -193,6 +221,6 @@ static const struct tool_command commands[] = {
 
 int tool_topic(int argc, char **argv)
 {
-    return tool_dispatch("rmq topic", "Topics: a topic has queues on one or more brokers.\n", commands,
-                         COUNT(commands), argc, argv);
+    return tool_dispatch("rmq topic", "Topics: a topic has queues on one or more brokers.\n",
+                         commands, COUNT(commands), argc, argv);
 }

@@ -297,7 +297,8 @@ static rmq_status machine_room_nearby(const struct rq_allocate *in, size_t self,
     }
     for (size_t i = 0; st == RMQ_OK && i < in->queue_count; i++) {
         if (!room_seen(in, i)) {
-            st = nearby_room(in, &room, in->room_of(in->queues[i].broker_name, in->room_user), false, pick);
+            st = nearby_room(in, &room, in->room_of(in->queues[i].broker_name, in->room_user),
+                             false, pick);
         }
     }
     nearby_free(&room);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The body of SEND_BATCH_MESSAGE, and of inner batches: items of size, magic 0, CRC 0, flag, body with a 4-byte and properties with a 2-byte
- * length. Called by producers, by the broker's send, and by consumers that unwrap. Counterpart: MessageDecoder.encodeMessage, MessageBatch.
+ * The body of SEND_BATCH_MESSAGE, and of inner batches: items of size, magic 0, CRC 0, flag, body
+ * with a 4-byte and properties with a 2-byte length. Called by producers, by the broker's send, and
+ * by consumers that unwrap. Counterpart: MessageDecoder.encodeMessage, MessageBatch.
  */
 #include "base/err.h"
 #include "wire/message.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Bodies about clients and clusters: name lists, cluster info, connections, key-value tables, the result of consuming directly. Called by client,
- * broker and name server. Counterparts: GetConsumerListByGroupResponseBody, ClusterInfo, ConsumerConnection, KVTable.
+ * Bodies about clients and clusters: name lists, cluster info, connections, key-value tables, the
+ * result of consuming directly. Called by client, broker and name server. Counterparts:
+ * GetConsumerListByGroupResponseBody, ClusterInfo, ConsumerConnection, KVTable.
  */
 #include "wire/bodies.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * JSON bodies of requests and answers, each with writer and parser. A parsed struct owns its arrays and the JSON tree that its texts are borrowed
- * from, until it is cleared; a struct that is to be written may borrow from anywhere. Parsers return RMQ_ERR_PROTOCOL or RMQ_ERR_NOMEM, and
- * leave nothing to clear then; writers leave failures in the buffer. Maps with a message queue as key are written as Java writes them, with a
- * bare object as key, because Java peers read nothing else there; all other output is valid JSON. Counterparts: remoting.protocol.body.*.
+ * JSON bodies of requests and answers, each with writer and parser. A parsed struct owns its arrays
+ * and the JSON tree that its texts are borrowed from, until it is cleared; a struct that is to be
+ * written may borrow from anywhere. Parsers return RMQ_ERR_PROTOCOL or RMQ_ERR_NOMEM, and leave
+ * nothing to clear then; writers leave failures in the buffer. Maps with a message queue as key are
+ * written as Java writes them, with a bare object as key, because Java peers read nothing else
+ * there; all other output is valid JSON. Counterparts: remoting.protocol.body.*.
  */
 #ifndef RQ_WIRE_BODIES_H
 #define RQ_WIRE_BODIES_H
@@ -141,8 +143,8 @@ rmq_status rq_topic_config_parse(struct rq_slice json, struct rq_topic_table *ou
 void rq_topic_table_write(const struct rq_topic_table *table, struct rq_buf *out);
 void rq_topic_table_clear(struct rq_topic_table *table);
 
-/* Body of REGISTER_BROKER: JSON, or compressed (zlib over text forms). version is the sender's: below V5_0_0 there is no mapping section. The parser
- * refuses to inflate beyond max_out. */
+/* Body of REGISTER_BROKER: JSON, or compressed (zlib over text forms). version is the sender's:
+ * below V5_0_0 there is no mapping section. The parser refuses to inflate beyond max_out. */
 rmq_status rq_register_body_parse(struct rq_slice body, bool compressed, int32_t version,
                                   size_t max_out, struct rq_topic_table *out, rmq_error **err);
 void rq_register_body_write(const struct rq_topic_table *table, struct rq_buf *out); /* JSON form */
@@ -216,9 +218,11 @@ struct rq_queue_stat {
 };
 
 enum rq_queue_table_kind {
-    RQ_QUEUE_TABLE_TOPIC_STATS, /* {"offsetTable":{MQ:{minOffset,maxOffset,lastUpdateTimestamp}},"topicPutTps":} */
+    /* {"offsetTable":{MQ:{minOffset,maxOffset,lastUpdateTimestamp}},"topicPutTps":} */
+    RQ_QUEUE_TABLE_TOPIC_STATS,
     RQ_QUEUE_TABLE_CONSUME_STATS, /* {"consumeTps":,"offsetTable":{MQ:{brokerOffset,…}}} */
-    RQ_QUEUE_TABLE_OFFSETS, /* {"offsetTable":{MQ:n}}; also the list form for the C++ client, when parsing */
+    /* {"offsetTable":{MQ:n}}; also the list form for the C++ client, when parsing */
+    RQ_QUEUE_TABLE_OFFSETS,
     RQ_QUEUE_TABLE_STATUS /* {"messageQueueTable":{MQ:n}} */
 };
 

@@ -6,7 +6,8 @@
 
 #include "wire/bodies.h"
 
-/* Reads {"topicConfigTable":…,"dataVersion":…} into a zeroed table, which is to be cleared after an error, too. */
+/* Reads {"topicConfigTable":…,"dataVersion":…} into a zeroed table, which is to be cleared after an
+ * error, too. */
 rmq_status rq_topic_table_read(const cJSON *wrapper, struct rq_topic_table *out, rmq_error **err);
 rmq_status rq_topic_attributes_parse(const cJSON *json, struct rq_topic_config *out,
                                      rmq_error **err);

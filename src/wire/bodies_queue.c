@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Bodies about message queues: locks, and tables with a queue as the key. Java writes such a key as a bare object; base/json.h turns it into text,
- * which is parsed once more here. Counterparts: LockBatchRequestBody, TopicStatsTable, ConsumeStats, ResetOffsetBody.
+ * Bodies about message queues: locks, and tables with a queue as the key. Java writes such a key as
+ * a bare object; base/json.h turns it into text, which is parsed once more here. Counterparts:
+ * LockBatchRequestBody, TopicStatsTable, ConsumeStats, ResetOffsetBody.
  */
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Bodies about topics and subscription groups: their tables as files and answers carry them. Called by broker and name server. Counterparts:
- * TopicConfig, TopicConfigSerializeWrapper, SubscriptionGroupConfig, DataVersion.
+ * Bodies about topics and subscription groups: their tables as files and answers carry them. Called
+ * by broker and name server. Counterparts: TopicConfig, TopicConfigSerializeWrapper,
+ * SubscriptionGroupConfig, DataVersion.
  */
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What the parsers and writers of JSON bodies share: opening a body, making room for its arrays, appending members. */
+/* What the parsers and writers of JSON bodies share: opening a body, making room for its arrays,
+ * appending members. */
 #ifndef RQ_WIRE_BODY_PRIV_H
 #define RQ_WIRE_BODY_PRIV_H
 
@@ -13,11 +14,13 @@
 /* Parses a body that must be an object. what: "route", for errors. */
 rmq_status rq_body_open(struct rq_slice text, const char *what, cJSON **out, rmq_error **err);
 
-/* Children of an array or object member (0 when json is NULL), and zeroed room for as many items: *out is NULL when there are none. */
+/* Children of an array or object member (0 when json is NULL), and zeroed room for as many items:
+ * *out is NULL when there are none. */
 size_t rq_body_count(const cJSON *json);
 rmq_status rq_body_array(size_t count, size_t item_size, void *out, rmq_error **err);
 
-/* First child of an array or object, NULL when there is none or json is NULL; the others follow by next. */
+/* First child of an array or object, NULL when there is none or json is NULL; the others follow by
+ * next. */
 const cJSON *rq_body_first(const cJSON *json);
 
 /* Text of a child, "" for anything else. */

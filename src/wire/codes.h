@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Request and response codes: one list each, from which the constants and their names are made. Counterparts: RequestCode, ResponseCode. */
+/* Request and response codes: one list each, from which the constants and their names are made.
+ * Counterparts: RequestCode, ResponseCode. */
 #ifndef RQ_WIRE_CODES_H
 #define RQ_WIRE_CODES_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The tables of header fields, made from the rows of wire/headers.h, and the walk that decodes a header by its table. Called by client and
- * broker on any thread. Counterpart: CommandCustomHeader, and the reflection in RemotingCommand.
+ * The tables of header fields, made from the rows of wire/headers.h, and the walk that decodes a
+ * header by its table. Called by client and broker on any thread. Counterpart: CommandCustomHeader,
+ * and the reflection in RemotingCommand.
  */
 #include "wire/command.h"
 
@@ -38,8 +39,9 @@ const struct rq_fields rq_tab_send_v2 = {.what = "send_v2",
                                          .count = RQ_ROW_COUNT_send,
                                          .size = sizeof(struct rq_hdr_send)};
 
-/* Index of a field's row, or count. The search starts at the row behind the last one found: peers that write the fields in the table's order
- * (we do, and Java does for the letters of a send) are then met at the first look. */
+/* Index of a field's row, or count. The search starts at the row behind the last one found: peers
+ * that write the fields in the table's order (we do, and Java does for the letters of a send) are
+ * then met at the first look. */
 static size_t find_row(const struct rq_fields *table, struct rq_slice name, size_t from)
 {
     size_t row = from;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Header fields of commands, encoded and decoded by table. For each header there is a struct rq_hdr_<name>, plain C with a presence mask, and a
- * table rq_tab_<name>, both made from the rows in wire/headers.h, and both used by client and broker:
+ * Header fields of commands, encoded and decoded by table. For each header there is a struct
+ * rq_hdr_<name>, plain C with a presence mask, and a table rq_tab_<name>, both made from the rows
+ * in wire/headers.h, and both used by client and broker:
  *
  *     struct rq_hdr_pull h = {.topic = topic, .queue_id = 3};
  *     RQ_SET(pull, &h, max_msg_bytes, 262144);
@@ -48,24 +49,26 @@ struct rq_fields {
     uint16_t size; /* of the struct; its first member is uint32_t has */
 };
 
-/* Presence of an optional number or bool. Strings are there when p is not NULL; required numbers are always written. */
+/* Presence of an optional number or bool. Strings are there when p is not NULL; required numbers
+ * are always written. */
 #define RQ_HAS(header, h, member) (((h)->has >> RQ_BIT_##header##_##member & 1u) != 0)
 #define RQ_SET(header, h, member, value)                                                           \
     ((void)((h)->member = (value)), (void)((h)->has |= 1u << RQ_BIT_##header##_##member))
 
-/* Fills a struct from the extFields. Members that are absent are zero and have no bit. Errors: RMQ_ERR_PROTOCOL for a required field that is
- * absent and for a number that is none, naming the field. Slices point into the header's frame. */
+/* Fills a struct from the extFields. Members that are absent are zero and have no bit. Errors:
+ * RMQ_ERR_PROTOCOL for a required field that is absent and for a number that is none, naming the
+ * field. Slices point into the header's frame. */
 rmq_status rq_fields_decode(const struct rq_fields *table, const struct rq_header *header,
                             void *out, rmq_error **err);
 
-/* Calls for each field that is to be written, in the table's order, as text. For signing; the frame writer does not go this way. text of numbers
- * is valid during the call only. */
+/* Calls for each field that is to be written, in the table's order, as text. For signing; the frame
+ * writer does not go this way. text of numbers is valid during the call only. */
 void rq_fields_each(const struct rq_fields *table, const void *fields,
                     void (*fn)(void *user, struct rq_slice name, struct rq_slice value),
                     void *user);
 
-/* Appends the fields as extFields members to a header that is being written: JSON ,"name":"value" (without the comma when *first), binary
- * lengths and bytes. Part of rq_frame_encode. */
+/* Appends the fields as extFields members to a header that is being written: JSON ,"name":"value"
+ * (without the comma when *first), binary lengths and bytes. Part of rq_frame_encode. */
 void rq_fields_encode(const struct rq_fields *table, const void *fields,
                       enum rq_serialize serialize, bool *first, struct rq_buf *out);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Compression of message bodies. The plain size is not known, or not to be trusted: zlib and zstd are tried with a guess that grows up to the
- * bound, LZ4 streams into a buffer that does. Called by producers, consumers and the name server. Counterparts: ZlibCompressor, Lz4Compressor,
+ * Compression of message bodies. The plain size is not known, or not to be trusted: zlib and zstd
+ * are tried with a guess that grows up to the bound, LZ4 streams into a buffer that does. Called by
+ * producers, consumers and the name server. Counterparts: ZlibCompressor, Lz4Compressor,
  * ZstdCompressor.
  *
- * zlib streams are done by libdeflate where built with it: tests/bench/codec_bench.c measures both. Making its compressor for each body costs 3 of
- * 23 µs at 4 KiB, so none is kept. Trying with eight times the compressed size, then four times more, meets most bodies at once.
+ * zlib streams are done by libdeflate where built with it: tests/bench/codec_bench.c measures both.
+ * Making its compressor for each body costs 3 of 23 µs at 4 KiB, so none is kept. Trying with eight
+ * times the compressed size, then four times more, meets most bodies at once.
  */
 #include "wire/compress.h"
 

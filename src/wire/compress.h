@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The three compressions of message bodies: zlib stream, LZ4 frame, zstd frame. What comes out is bounded before it is made, because sizes named
- * inside a peer's bytes are not to be trusted. Any thread. Counterparts: CompressorFactory, CompressionType.
+ * The three compressions of message bodies: zlib stream, LZ4 frame, zstd frame. What comes out is
+ * bounded before it is made, because sizes named inside a peer's bytes are not to be trusted. Any
+ * thread. Counterparts: CompressorFactory, CompressionType.
  */
 #ifndef RQ_WIRE_COMPRESS_H
 #define RQ_WIRE_COMPRESS_H
@@ -33,12 +34,14 @@ int32_t rq_compression_sys_flag(enum rq_compression type);
 /* "ZLIB", "LZ4", "ZSTD" (any case); false for another text. */
 bool rq_compression_find(struct rq_slice name, enum rq_compression *out);
 
-/* Appends the compressed bytes of in. level: zlib 0 … 9, zstd 1 … 22, ignored by LZ4. Errors: RMQ_ERR_NOMEM, RMQ_ERR_TOO_LARGE. */
+/* Appends the compressed bytes of in. level: zlib 0 … 9, zstd 1 … 22, ignored by LZ4. Errors:
+ * RMQ_ERR_NOMEM, RMQ_ERR_TOO_LARGE. */
 rmq_status rq_compress(enum rq_compression type, int level, struct rq_slice in, struct rq_buf *out,
                        rmq_error **err);
 
-/* Decompresses n bytes into new memory, which the caller frees with rq_free; one byte of value 0 stands behind it. Errors: RMQ_ERR_PROTOCOL
- * for damaged or truncated bytes, RMQ_ERR_TOO_LARGE beyond max_out, RMQ_ERR_NOMEM. */
+/* Decompresses n bytes into new memory, which the caller frees with rq_free; one byte of value 0
+ * stands behind it. Errors: RMQ_ERR_PROTOCOL for damaged or truncated bytes, RMQ_ERR_TOO_LARGE
+ * beyond max_out, RMQ_ERR_NOMEM. */
 rmq_status rq_decompress(enum rq_compression type, const void *in, size_t n, size_t max_out,
                          char **out, size_t *out_len, rmq_error **err);
 

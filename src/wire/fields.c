@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Writing of extFields in both serializations, straight into the buffer: one pass over the table, nothing allocated but the buffer's own growth.
- * Text that needs no escape is copied whole. Called by the frame writer, on any thread. Counterpart: RemotingCommand.makeCustomHeaderToNet.
+ * Writing of extFields in both serializations, straight into the buffer: one pass over the table,
+ * nothing allocated but the buffer's own growth. Text that needs no escape is copied whole. Called
+ * by the frame writer, on any thread. Counterpart: RemotingCommand.makeCustomHeaderToNet.
  */
 #include <string.h>
 

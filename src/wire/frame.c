@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Frames: cutting, decoding, writing. Called by net's loop threads for every frame in, and by whoever sends for every frame out. Counterparts:
- * RemotingCommand.encode and decode, NettyDecoder.
+ * Frames: cutting, decoding, writing. Called by net's loop threads for every frame in, and by
+ * whoever sends for every frame out. Counterparts: RemotingCommand.encode and decode, NettyDecoder.
  */
 #include "wire/frame.h"
 
@@ -13,7 +13,8 @@
 #include "wire/json_text.h"
 
 #define HEADER_MAX 0xFFFFFF
-/* Both forms have the opaque at a fixed place: JSON as the first member, 11 characters wide, the longest int32_t. */
+/* Both forms have the opaque at a fixed place: JSON as the first member, 11 characters wide, the
+ * longest int32_t. */
 #define JSON_START    "{\"opaque\":           ,\"code\":"
 #define OPAQUE_WIDTH  11
 #define OPAQUE_JSON   (RQ_FRAME_PREFIX + 10)

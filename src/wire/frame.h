@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Frames: 4 bytes length, 1 byte serialization, 3 bytes header length, header, body. Cutting, decoding and writing. The writer puts header and
- * fields straight into a buffer, opaque first and of fixed width, so that it can be assigned later at a fixed place. Pure functions, any thread.
+ * Frames: 4 bytes length, 1 byte serialization, 3 bytes header length, header, body. Cutting,
+ * decoding and writing. The writer puts header and fields straight into a buffer, opaque first and
+ * of fixed width, so that it can be assigned later at a fixed place. Pure functions, any thread.
  * Counterparts: RemotingCommand.encode and decode, NettyDecoder.
  */
 #ifndef RQ_WIRE_FRAME_H
@@ -39,12 +40,14 @@ struct rq_frame {
     struct rq_slice body;
 };
 
-/* Size of the frame that starts at p, all included, from its first bytes; *total is 0 when fewer than RQ_FRAME_PREFIX bytes are there yet and
- * what is there is not wrong. Checks the length (at least 4, at most max), the serialization byte, and that the header fits into the frame, so
- * that a hopeless stream is refused before it is read. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_TOO_LARGE. */
+/* Size of the frame that starts at p, all included, from its first bytes; *total is 0 when fewer
+ * than RQ_FRAME_PREFIX bytes are there yet and what is there is not wrong. Checks the length (at
+ * least 4, at most max), the serialization byte, and that the header fits into the frame, so that a
+ * hopeless stream is refused before it is read. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_TOO_LARGE. */
 rmq_status rq_frame_size(const void *p, size_t n, size_t max, size_t *total, rmq_error **err);
 
-/* Decodes one whole frame of exactly n bytes. The header part of the frame is written to (see header.h). Errors: RMQ_ERR_PROTOCOL. */
+/* Decodes one whole frame of exactly n bytes. The header part of the frame is written to (see
+ * header.h). Errors: RMQ_ERR_PROTOCOL. */
 rmq_status rq_frame_decode(char *frame, size_t n, struct rq_frame *out, rmq_error **err);
 
 /* What is written into a frame. */
@@ -93,16 +96,19 @@ static inline struct rq_frame_spec rq_frame_response(const struct rq_header *req
                                   .fields = fields};
 }
 
-/* Appends prefix and header of a frame whose body of body_len bytes follows: the caller appends it, or sends it from elsewhere. extFields is
- * written even when it is empty. Errors: RMQ_ERR_TOO_LARGE (frame above RQ_FRAME_MAX, buffer limit), RMQ_ERR_NOMEM; the buffer is then as before,
- * but for its sticky status. RMQ_ERR_INVALID: a code or version that the binary form cannot carry, or a text too long for it. */
+/* Appends prefix and header of a frame whose body of body_len bytes follows: the caller appends it,
+ * or sends it from elsewhere. extFields is written even when it is empty. Errors: RMQ_ERR_TOO_LARGE
+ * (frame above RQ_FRAME_MAX, buffer limit), RMQ_ERR_NOMEM; the buffer is then as before, but for
+ * its sticky status. RMQ_ERR_INVALID: a code or version that the binary form cannot carry, or a
+ * text too long for it. */
 rmq_status rq_frame_encode(struct rq_buf *out, const struct rq_frame_spec *spec, size_t body_len,
                            rmq_error **err);
 
 /* Assigns the opaque of a frame written by rq_frame_encode; frame is its first byte. */
 void rq_frame_patch_opaque(char *frame, int32_t opaque);
 
-/* Sets the body length afterwards: for a body written behind the header before its size was known. Errors: RMQ_ERR_TOO_LARGE. */
+/* Sets the body length afterwards: for a body written behind the header before its size was known.
+ * Errors: RMQ_ERR_TOO_LARGE. */
 rmq_status rq_frame_patch_body_len(char *frame, size_t body_len, rmq_error **err);
 
 /* Bytes of prefix and header of a frame written by rq_frame_encode. */

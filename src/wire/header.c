@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What both header forms share: dispatch, look-up of extFields, names of languages and versions. The scanners are in header_json.c and
- * header_binary.c. Called by net on its loop threads. Counterparts: RemotingCommand, LanguageCode, MQVersion.
+ * What both header forms share: dispatch, look-up of extFields, names of languages and versions.
+ * The scanners are in header_json.c and header_binary.c. Called by net on its loop threads.
+ * Counterparts: RemotingCommand, LanguageCode, MQVersion.
  */
 #include "wire/header.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The header of a frame, in either serialization, scanned in place into slices of the frame: nothing is allocated. JSON escapes are
- * resolved inside the frame's own memory, which must therefore be writable and must outlive the header. Peers leave members out or
- * write unknown ones: language, version, flag, remark and extFields may each be missing. Pure functions, any thread. Counterparts:
- * RemotingCommand, RocketMQSerializable, RemotingSerializable.
+ * The header of a frame, in either serialization, scanned in place into slices of the frame:
+ * nothing is allocated. JSON escapes are resolved inside the frame's own memory, which must
+ * therefore be writable and must outlive the header. Peers leave members out or write unknown ones:
+ * language, version, flag, remark and extFields may each be missing. Pure functions, any thread.
+ * Counterparts: RemotingCommand, RocketMQSerializable, RemotingSerializable.
  */
 #ifndef RQ_WIRE_HEADER_H
 #define RQ_WIRE_HEADER_H
@@ -17,7 +18,8 @@
 
 #include "base/slice.h"
 
-/* Form of a header; the value is the frame's fifth byte. Each frame tells its own: an answer may come in the other form. */
+/* Form of a header; the value is the frame's fifth byte. Each frame tells its own: an answer may
+ * come in the other form. */
 enum rq_serialize { RQ_SERIALIZE_JSON = 0, RQ_SERIALIZE_BINARY = 1 };
 
 /* Languages that a sender may name. RQ_LANGUAGE_UNKNOWN is only read, never written. */
@@ -47,7 +49,8 @@ enum rq_language {
 #define RQ_HEADER_MAX_DEPTH   32 /* nesting of unknown JSON members that are skipped */
 #define RQ_HEADER_BINARY_SIZE 21 /* smallest binary header */
 
-/* One extField. value.p == NULL: present but null (JSON null, or the empty string of the binary form). */
+/* One extField. value.p == NULL: present but null (JSON null, or the empty string of the binary
+ * form). */
 struct rq_ext {
     struct rq_slice name;
     struct rq_slice value;
@@ -76,8 +79,9 @@ static inline bool rq_header_is_oneway(const struct rq_header *header)
     return (header->flag & RQ_FLAG_ONEWAY) != 0;
 }
 
-/* Scans n bytes of a header. On RMQ_OK the slices point into p, JSON strings unescaped in place. Duplicates stay in ext: the later one
- * counts. Errors: RMQ_ERR_PROTOCOL. The bytes may be changed after an error, too. */
+/* Scans n bytes of a header. On RMQ_OK the slices point into p, JSON strings unescaped in place.
+ * Duplicates stay in ext: the later one counts. Errors: RMQ_ERR_PROTOCOL. The bytes may be changed
+ * after an error, too. */
 rmq_status rq_header_decode(enum rq_serialize serialize, char *p, size_t n, struct rq_header *out,
                             rmq_error **err);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Scanner of the compact header: code 2, language 1, version 2, opaque 4, flag 4, remark with a 4-byte length, then the block of extFields with
- * a 4-byte length, each a name with a 2-byte and a value with a 4-byte length. Counterpart: RocketMQSerializable.
+ * Scanner of the compact header: code 2, language 1, version 2, opaque 4, flag 4, remark with a
+ * 4-byte length, then the block of extFields with a 4-byte length, each a name with a 2-byte and a
+ * value with a 4-byte length. Counterpart: RocketMQSerializable.
  */
 #include "base/bytes.h"
 #include "base/err.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Scanner of JSON headers: one pass over the frame's own bytes, strings unescaped where they lie. Lenient where Java is: numbers may be text,
- * unknown members are skipped at any (bounded) depth without recursion, a later duplicate wins. Counterpart: RemotingSerializable.
+ * Scanner of JSON headers: one pass over the frame's own bytes, strings unescaped where they lie.
+ * Lenient where Java is: numbers may be text, unknown members are skipped at any (bounded) depth
+ * without recursion, a later duplicate wins. Counterpart: RemotingSerializable.
  */
 #include <string.h>
 
@@ -89,7 +90,8 @@ static char *put_utf8(char *w, uint32_t v)
     return w;
 }
 
-/* A \u escape whose digits start at *r; a pair of surrogates becomes one character, a lone one U+FFFD. Never longer than its text. */
+/* A \u escape whose digits start at *r; a pair of surrogates becomes one character, a lone one
+ * U+FFFD. Never longer than its text. */
 static char *unescape_unicode(struct scan *s, char **r, char *w)
 {
     int32_t unit = hex4(*r, s->end);

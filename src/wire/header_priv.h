@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The two header scanners, behind rq_header_decode. Each fills a header that is zero but for serialize. */
+/* The two header scanners, behind rq_header_decode. Each fills a header that is zero but for
+ * serialize. */
 #ifndef RQ_WIRE_HEADER_PRIV_H
 #define RQ_WIRE_HEADER_PRIV_H
 

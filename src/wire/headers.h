@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The header fields of each command, one list per header: the C struct, the presence bits and the table that client and broker both encode and
- * decode with are made from it, in one place. A row is X(H, member, wire name, type, required). wire/command.h explains their use.
- * Counterparts: the CommandCustomHeader classes.
+ * The header fields of each command, one list per header: the C struct, the presence bits and the
+ * table that client and broker both encode and decode with are made from it, in one place. A row is
+ * X(H, member, wire name, type, required). wire/command.h explains their use. Counterparts: the
+ * CommandCustomHeader classes.
  */
 #ifndef RQ_WIRE_HEADERS_H
 #define RQ_WIRE_HEADERS_H
@@ -13,7 +14,8 @@
 
 #include "base/slice.h"
 
-/* 10, 324 with the long names; 310, 320, 325 with the letters: one struct, two tables. X(H, member, long name, letter, type, required) */
+/* 10, 324 with the long names; 310, 320, 325 with the letters: one struct, two tables. X(H, member,
+ * long name, letter, type, required) */
 #define RQ_ROWS_SEND(X, H)                                                                         \
     X(H, producer_group, "producerGroup", "a", STR, 1)                                             \
     X(H, topic, "topic", "b", STR, 1)                                                              \
@@ -163,12 +165,10 @@
     X(H, bname, "bname", STR, 0)
 
 /* 14, 29, 30, 31: answer */
-#define RQ_ROWS_OFFSET_RESPONSE(X, H)                                                              \
-    X(H, offset, "offset", I64, 1)
+#define RQ_ROWS_OFFSET_RESPONSE(X, H) X(H, offset, "offset", I64, 1)
 
 /* 32: answer */
-#define RQ_ROWS_TIMESTAMP_RESPONSE(X, H)                                                           \
-    X(H, timestamp, "timestamp", I64, 1)
+#define RQ_ROWS_TIMESTAMP_RESPONSE(X, H) X(H, timestamp, "timestamp", I64, 1)
 
 /* 34: answer */
 #define RQ_ROWS_HEARTBEAT_RESPONSE(X, H)                                                           \
@@ -187,8 +187,7 @@
     X(H, bname, "bname", STR, 0)
 
 /* 204 */
-#define RQ_ROWS_PRODUCER_GROUP(X, H)                                                               \
-    X(H, producer_group, "producerGroup", STR, 1)
+#define RQ_ROWS_PRODUCER_GROUP(X, H) X(H, producer_group, "producerGroup", STR, 1)
 
 /* 12 */
 #define RQ_ROWS_QUERY_MESSAGE(X, H)                                                                \
@@ -272,8 +271,7 @@
     X(H, election_priority, "electionPriority", I32, 0)
 
 /* 322: answer */
-#define RQ_ROWS_QUERY_DATA_VERSION_RESPONSE(X, H)                                                  \
-    X(H, changed, "changed", BOOL, 1)
+#define RQ_ROWS_QUERY_DATA_VERSION_RESPONSE(X, H) X(H, changed, "changed", BOOL, 1)
 
 /* 205, 327, 901 */
 #define RQ_ROWS_BROKER_NAME(X, H)                                                                  \
@@ -292,12 +290,10 @@
     X(H, value, "value", STR, 0)
 
 /* 101: answer */
-#define RQ_ROWS_KV_RESPONSE(X, H)                                                                  \
-    X(H, value, "value", STR, 0)
+#define RQ_ROWS_KV_RESPONSE(X, H) X(H, value, "value", STR, 0)
 
 /* 224 */
-#define RQ_ROWS_CLUSTER(X, H)                                                                      \
-    X(H, cluster, "cluster", STR, 1)
+#define RQ_ROWS_CLUSTER(X, H) X(H, cluster, "cluster", STR, 1)
 
 /* 303, 343, 345, 352, 353 */
 #define RQ_ROWS_GROUP(X, H)                                                                        \
@@ -317,12 +313,10 @@
     X(H, topic_list, "topicList", STR, 0)
 
 /* 317 */
-#define RQ_ROWS_BROKER_CONSUME_STATS(X, H)                                                         \
-    X(H, is_order, "isOrder", BOOL, 0)
+#define RQ_ROWS_BROKER_CONSUME_STATS(X, H) X(H, is_order, "isOrder", BOOL, 0)
 
 /* 26: answer */
-#define RQ_ROWS_BROKER_CONFIG_RESPONSE(X, H)                                                       \
-    X(H, version, "version", STR, 1)
+#define RQ_ROWS_BROKER_CONFIG_RESPONSE(X, H) X(H, version, "version", STR, 1)
 
 /* 315 */
 #define RQ_ROWS_STATS(X, H)                                                                        \
@@ -532,10 +526,10 @@ typedef int64_t rq_type_I64;
 typedef bool rq_type_BOOL;
 
 /* struct rq_hdr_<name> and the numbers of its presence bits, RQ_BIT_<name>_<member>. */
-#define RQ_MEMBER_(H, member, name, type, required)             rq_type_##type member;
-#define RQ_BIT_(H, member, name, type, required)                RQ_BIT_##H##_##member,
+#define RQ_MEMBER_(H, member, name, type, required)              rq_type_##type member;
+#define RQ_BIT_(H, member, name, type, required)                 RQ_BIT_##H##_##member,
 #define RQ_SEND_MEMBER_(H, member, name, letter, type, required) rq_type_##type member;
-#define RQ_SEND_BIT_(H, member, name, letter, type, required)   RQ_BIT_##H##_##member,
+#define RQ_SEND_BIT_(H, member, name, letter, type, required)    RQ_BIT_##H##_##member,
 #define RQ_STRUCT_(name, ROWS)                                                                     \
     struct rq_hdr_##name {                                                                         \
         uint32_t has;                                                                              \

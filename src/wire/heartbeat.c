@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Heartbeats, written by clients every 30 s and parsed by brokers. Counterparts: HeartbeatData, ConsumerData, ProducerData. */
+/* Heartbeats, written by clients every 30 s and parsed by brokers. Counterparts: HeartbeatData,
+ * ConsumerData, ProducerData. */
 #include "wire/heartbeat.h"
 
 #include <string.h>

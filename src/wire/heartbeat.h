@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The body of HEART_BEAT: a client's producer groups and consumer groups with their subscriptions. A client writes it piece by piece; a broker
- * parses it whole. Counterparts: HeartbeatData, ConsumerData, ProducerData.
+ * The body of HEART_BEAT: a client's producer groups and consumer groups with their subscriptions.
+ * A client writes it piece by piece; a broker parses it whole. Counterparts: HeartbeatData,
+ * ConsumerData, ProducerData.
  */
 #ifndef RQ_WIRE_HEARTBEAT_H
 #define RQ_WIRE_HEARTBEAT_H
@@ -24,8 +25,8 @@ enum rq_message_model { RQ_MODEL_CLUSTERING, RQ_MODEL_BROADCASTING };
 
 enum rq_consume_from { RQ_FROM_LAST_OFFSET, RQ_FROM_FIRST_OFFSET, RQ_FROM_TIMESTAMP };
 
-/* "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET" …; readers fall back to the first value and map the deprecated names of
- * consumeFromWhere to their successors. */
+/* "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET" …; readers fall back to the first
+ * value and map the deprecated names of consumeFromWhere to their successors. */
 const char *rq_consume_type_name(enum rq_consume_type type);
 const char *rq_message_model_name(enum rq_message_model model);
 const char *rq_consume_from_name(enum rq_consume_from from);
@@ -54,8 +55,8 @@ struct rq_heartbeat {
     cJSON *json; /* owner of parsed texts, else NULL */
 };
 
-/* Broker side. Errors: RMQ_ERR_PROTOCOL (also: no client id), RMQ_ERR_NOMEM. Subscriptions belong to the heartbeat; rq_heartbeat_take_subscription
- * moves one out. */
+/* Broker side. Errors: RMQ_ERR_PROTOCOL (also: no client id), RMQ_ERR_NOMEM. Subscriptions belong
+ * to the heartbeat; rq_heartbeat_take_subscription moves one out. */
 rmq_status rq_heartbeat_parse(struct rq_slice json, struct rq_heartbeat *out, rmq_error **err);
 void rq_heartbeat_clear(struct rq_heartbeat *heartbeat);
 struct rq_subscription *rq_heartbeat_take_subscription(struct rq_consumer_data *consumer,

@@ -7,7 +7,8 @@
 #include "base/err.h"
 #include "wire/message.h"
 
-/* Splits "addr:port", "[addr]:port"; false when there is no port. Brackets are for IPv6, and IPv6 needs them. */
+/* Splits "addr:port", "[addr]:port"; false when there is no port. Brackets are for IPv6, and IPv6
+ * needs them. */
 static bool split(struct rq_slice text, struct rq_slice *addr, struct rq_slice *port, bool *v6)
 {
     size_t i = text.n;

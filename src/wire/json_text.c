@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Quoting of header texts in two passes: the first counts what the escapes add, so that room is made once; the second copies. Text beyond ASCII
- * goes to the general writer of base, which checks it.
+ * Quoting of header texts in two passes: the first counts what the escapes add, so that room is
+ * made once; the second copies. Text beyond ASCII goes to the general writer of base, which checks
+ * it.
  */
 #include "wire/json_text.h"
 

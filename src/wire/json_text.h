@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* JSON strings for headers, where speed counts: the property string of every send has control characters that must be escaped. */
+/* JSON strings for headers, where speed counts: the property string of every send has control
+ * characters that must be escaped. */
 #ifndef RQ_WIRE_JSON_TEXT_H
 #define RQ_WIRE_JSON_TEXT_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Codec of stored messages. Decoding is a list of fields on a cursor, then one question whether all was there. Called by consumers on the answer of
- * a pull and by the store on its commit log. Counterparts: MessageDecoder, MessageExtEncoder.
+ * Codec of stored messages. Decoding is a list of fields on a cursor, then one question whether all
+ * was there. Called by consumers on the answer of a pull and by the store on its commit log.
+ * Counterparts: MessageDecoder, MessageExtEncoder.
  */
 #include "wire/message.h"
 
@@ -100,7 +101,8 @@ bool rq_msg_crc_ok(const struct rq_msg *msg)
     return rq_msg_body_crc(msg->body) == msg->body_crc;
 }
 
-/* Properties as they are written: the second part behind the first, with the 0x02 that may be missing between them. */
+/* Properties as they are written: the second part behind the first, with the 0x02 that may be
+ * missing between them. */
 static size_t properties_size(const struct rq_msg *msg)
 {
     size_t n = msg->properties.n;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Messages as the commit log stores them and as pull, query and view answers carry them; and the batch body of SEND_BATCH_MESSAGE. Decoded
- * messages are views: slices of the bytes that were given. Every length is checked before use. Pure functions, any thread.
- * Counterparts: MessageDecoder, MessageExtEncoder, MessageSysFlag, MessageVersion.
+ * Messages as the commit log stores them and as pull, query and view answers carry them; and the
+ * batch body of SEND_BATCH_MESSAGE. Decoded messages are views: slices of the bytes that were
+ * given. Every length is checked before use. Pure functions, any thread. Counterparts:
+ * MessageDecoder, MessageExtEncoder, MessageSysFlag, MessageVersion.
  */
 #ifndef RQ_WIRE_MESSAGE_H
 #define RQ_WIRE_MESSAGE_H
@@ -44,7 +45,8 @@ enum {
     RQ_SYS_COMPRESSION_SHIFT = 8
 };
 
-/* Places of fixed fields, from the message's first byte. Those behind the born host move by 12 where it is IPv6. */
+/* Places of fixed fields, from the message's first byte. Those behind the born host move by 12
+ * where it is IPv6. */
 enum {
     RQ_MSG_AT_SIZE = 0,
     RQ_MSG_AT_MAGIC = 4,
@@ -85,30 +87,34 @@ struct rq_msg {
     struct rq_slice body; /* as stored, perhaps compressed */
     struct rq_slice topic;
     struct rq_slice properties;
-    struct rq_slice
-        more_properties; /* encoder only: appended to properties; empty after decoding */
+    /* encoder only: appended to properties; empty after decoding */
+    struct rq_slice more_properties;
 };
 
-/* Size and magic of the message at p, without looking further. false: fewer than 8 bytes, or a size below 8. */
+/* Size and magic of the message at p, without looking further. false: fewer than 8 bytes, or a size
+ * below 8. */
 bool rq_msg_peek(const void *p, size_t n, int32_t *size, int32_t *magic);
 
-/* Decodes the message at the cursor and moves the cursor behind it. All lengths must agree with the total size. Errors: RMQ_ERR_PROTOCOL; the
- * cursor is then bad, and as in Java the rest of its bytes is lost. */
+/* Decodes the message at the cursor and moves the cursor behind it. All lengths must agree with the
+ * total size. Errors: RMQ_ERR_PROTOCOL; the cursor is then bad, and as in Java the rest of its
+ * bytes is lost. */
 rmq_status rq_msg_decode(struct rq_cursor *c, struct rq_msg *out, rmq_error **err);
 
 /* Whether the body has the CRC that the message names. */
 bool rq_msg_crc_ok(const struct rq_msg *msg);
 int32_t rq_msg_body_crc(struct rq_slice body);
 
-/* Bytes that rq_msg_encode will write; 0 when a part is too large (topic, properties, or more than INT32_MAX in all). Chosen by the fields: V2 when
- * the topic needs it, host sizes by host.len. */
+/* Bytes that rq_msg_encode will write; 0 when a part is too large (topic, properties, or more than
+ * INT32_MAX in all). Chosen by the fields: V2 when the topic needs it, host sizes by host.len. */
 size_t rq_msg_encoded_size(const struct rq_msg *msg);
 
-/* Writes the message to out, which has size = rq_msg_encoded_size(msg) bytes. total_size, magic and the IPv6 bits of sys_flag are written as the
- * fields require, whatever the struct says; body_crc is written as given. */
+/* Writes the message to out, which has size = rq_msg_encoded_size(msg) bytes. total_size, magic and
+ * the IPv6 bits of sys_flag are written as the fields require, whatever the struct says; body_crc
+ * is written as given. */
 void rq_msg_encode(const struct rq_msg *msg, size_t size, char *out);
 
-/* Patches what is known only when the message gets its place: between encode and the end of an append. */
+/* Patches what is known only when the message gets its place: between encode and the end of an
+ * append. */
 void rq_msg_patch_place(char *msg, int64_t queue_offset, int64_t commit_log_offset);
 void rq_msg_patch_store_timestamp(char *msg, int64_t store_timestamp_ms);
 
@@ -125,7 +131,8 @@ struct rq_batch_item {
 /* Next item: RMQ_OK with item filled, RMQ_ERR_NOT_FOUND at the end, RMQ_ERR_PROTOCOL. */
 rmq_status rq_batch_next(struct rq_cursor *c, struct rq_batch_item *item, rmq_error **err);
 
-/* Appends an item. Errors (also sticky in the buffer): RMQ_ERR_TOO_LARGE for properties above 32767 bytes, RMQ_ERR_NOMEM. */
+/* Appends an item. Errors (also sticky in the buffer): RMQ_ERR_TOO_LARGE for properties above 32767
+ * bytes, RMQ_ERR_NOMEM. */
 rmq_status rq_batch_add(struct rq_buf *out, const struct rq_batch_item *item);
 size_t rq_batch_item_size(const struct rq_batch_item *item);
 

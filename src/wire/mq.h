@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A message queue as a name: topic, broker and queue id. The strings are borrowed; who keeps one longer copies it. Counterpart: MessageQueue. */
+/* A message queue as a name: topic, broker and queue id. The strings are borrowed; who keeps one
+ * longer copies it. Counterpart: MessageQueue. */
 #ifndef RQ_WIRE_MQ_H
 #define RQ_WIRE_MQ_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Message ids as upper-case hex and back. Called by producers for each message, by brokers for each answer. Counterparts: MessageDecoder,
- * MessageClientIDSetter, UtilAll.
+ * Message ids as upper-case hex and back. Called by producers for each message, by brokers for each
+ * answer. Counterparts: MessageDecoder, MessageClientIDSetter, UtilAll.
  */
 #include "wire/msgid.h"
 

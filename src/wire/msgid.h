@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Message ids as text. The offset id tells broker address and commit-log offset; the unique id is the producer's (property UNIQ_KEY). Both are
- * upper-case hex. Pure functions, any thread. Counterparts: MessageDecoder.createMessageId, MessageClientIDSetter.
+ * Message ids as text. The offset id tells broker address and commit-log offset; the unique id is
+ * the producer's (property UNIQ_KEY). Both are upper-case hex. Pure functions, any thread.
+ * Counterparts: MessageDecoder.createMessageId, MessageClientIDSetter.
  */
 #ifndef RQ_WIRE_MSGID_H
 #define RQ_WIRE_MSGID_H
@@ -42,7 +43,8 @@ size_t rq_msgid_of_unique(const struct rq_unique_parts *parts, char out[RQ_MSGID
 rmq_status rq_msgid_parse_unique(struct rq_slice id, struct rq_unique_parts *parts,
                                  rmq_error **err);
 
-/* Hex text of bytes, upper case, no NUL: 2 * n characters. And back: false for anything but pairs of hex digits. */
+/* Hex text of bytes, upper case, no NUL: 2 * n characters. And back: false for anything but pairs
+ * of hex digits. */
 void rq_hex_upper(const void *p, size_t n, char *out);
 bool rq_hex_parse(struct rq_slice text, void *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Rules for names of topics and groups. Called by client and broker before a name goes anywhere. Counterparts: TopicValidator, Validators,
- * MixAll, KeyBuilder.
+ * Rules for names of topics and groups. Called by client and broker before a name goes anywhere.
+ * Counterparts: TopicValidator, Validators, MixAll, KeyBuilder.
  */
 #include "wire/names.h"
 
@@ -64,15 +64,16 @@ static rmq_status check_name(const char *what, struct rq_slice name, size_t max,
 rmq_status rq_server_name_check(const char *what, struct rq_slice name, rmq_error **err)
 {
     rmq_status st = RMQ_OK;
-    for (size_t at = 0; !st && at <= name.n;) { /* the parts between dots, as host names have them */
+    /* the parts between dots, as host names have them */
+    for (size_t at = 0; !st && at <= name.n;) {
         const char *dot = at < name.n ? memchr(name.p + at, '.', name.n - at) : NULL;
         size_t n = dot ? (size_t)(dot - name.p) - at : name.n - at;
         st = check_name(what, rq_slice(name.p + at, n), RQ_TOPIC_MAX, err);
         at += n + 1;
     }
     if (!st && name.n > RQ_SERVER_NAME_MAX) {
-        st = rq_error_set(err, RMQ_ERR_INVALID, "%s of %zu characters, %d are allowed", what, name.n,
-                          RQ_SERVER_NAME_MAX);
+        st = rq_error_set(err, RMQ_ERR_INVALID, "%s of %zu characters, %d are allowed", what,
+                          name.n, RQ_SERVER_NAME_MAX);
     }
     return st;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Names of topics and groups: which are allowed, which belong to the system, and names made from others. Pure functions, any thread.
- * Counterparts: TopicValidator, Validators, MixAll, KeyBuilder.
+ * Names of topics and groups: which are allowed, which belong to the system, and names made from
+ * others. Pure functions, any thread. Counterparts: TopicValidator, Validators, MixAll, KeyBuilder.
  */
 #ifndef RQ_WIRE_NAMES_H
 #define RQ_WIRE_NAMES_H
@@ -36,14 +36,17 @@
 #define RQ_TOPIC_CHECKPOINT   "CHECKPOINT_TOPIC"
 #define RQ_TOPIC_TIMER        "rmq_sys_wheel_timer"
 
-#define RQ_GROUP_TRANSACTION  "CID_RMQ_SYS_TRANS" /* whose offsets tell how far half and op topic are done */
+/* whose offsets tell how far half and op topic are done */
+#define RQ_GROUP_TRANSACTION "CID_RMQ_SYS_TRANS"
 
 #define RQ_NAME_MAX 320 /* room for a made name: longest prefix, longest group, NUL */
 
-/* 1 to 127 characters of A-Z a-z 0-9 % | _ -. Errors: RMQ_ERR_INVALID, naming the character or the length. */
+/* 1 to 127 characters of A-Z a-z 0-9 % | _ -. Errors: RMQ_ERR_INVALID, naming the character or the
+ * length. */
 rmq_status rq_topic_check(struct rq_slice topic, rmq_error **err);
 
-/* Names of brokers and clusters, which topics are named after: as topics, and with dots between parts. what: for the message. */
+/* Names of brokers and clusters, which topics are named after: as topics, and with dots between
+ * parts. what: for the message. */
 #define RQ_SERVER_NAME_MAX 96
 rmq_status rq_server_name_check(const char *what, struct rq_slice name, rmq_error **err);
 

@@ -18,15 +18,17 @@ static bool is_word(char c)
 rmq_status rq_namespace_check(struct rq_slice name_space, rmq_error **err)
 {
     if (name_space.n == 0 || name_space.n > RQ_NAMESPACE_MAX) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "namespace of %zu characters, 1 to %d are allowed",
-                            name_space.n, RQ_NAMESPACE_MAX);
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "namespace of %zu characters, 1 to %d are allowed", name_space.n,
+                            RQ_NAMESPACE_MAX);
     }
     for (size_t i = 0; i < name_space.n; i++) {
         char c = name_space.p[i];
         if (!is_word(c) && c != '|' && c != '-') {
-            return rq_error_set(err, RMQ_ERR_INVALID,
-                                "namespace \"%.*s\": byte 0x%02x at %zu, allowed are A-Z a-z 0-9 | _ -",
-                                (int)name_space.n, name_space.p, (unsigned char)c, i);
+            return rq_error_set(
+                err, RMQ_ERR_INVALID,
+                "namespace \"%.*s\": byte 0x%02x at %zu, allowed are A-Z a-z 0-9 | _ -",
+                (int)name_space.n, name_space.p, (unsigned char)c, i);
         }
     }
     return RMQ_OK;
@@ -51,7 +53,8 @@ static bool is_set(const char *name_space)
     return name_space && *name_space;
 }
 
-const char *rq_namespace_wrap(const char *name_space, const char *name, char room[RQ_NAMESPACED_MAX])
+const char *rq_namespace_wrap(const char *name_space, const char *name,
+                              char room[RQ_NAMESPACED_MAX])
 {
     struct rq_slice text = rq_slice_str(name);
     if (!is_set(name_space) || text.n == 0 || text.n >= RQ_NAME_MAX || is_system(text) ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Names, handles and header texts of POP consumption (see the header). Pure functions. Counterparts: ExtraInfoUtil, KeyBuilder. */
+/* Names, handles and header texts of POP consumption (see the header). Pure functions.
+ * Counterparts: ExtraInfoUtil, KeyBuilder. */
 #include "wire/pop.h"
 
 #include <string.h>
@@ -41,7 +42,8 @@ static bool is_retry(struct rq_slice topic)
 bool rq_pop_normal_topic(struct rq_slice retry, struct rq_slice group, struct rq_slice *out)
 {
     size_t head = PREFIX_LEN + group.n + 1;
-    if (!is_retry(retry) || retry.n <= head || memcmp(retry.p + PREFIX_LEN, group.p, group.n) != 0 ||
+    if (!is_retry(retry) || retry.n <= head ||
+        memcmp(retry.p + PREFIX_LEN, group.p, group.n) != 0 ||
         (retry.p[head - 1] != RETRY_V1 && retry.p[head - 1] != RETRY_V2)) {
         return false;
     }

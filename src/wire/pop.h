@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Texts of POP consumption: the handle by which a message is acknowledged (the "extra info"), the lists of offsets in the headers of an answer, names of
- * retry topics, and the records of the revive topic. Pure functions, any thread. Counterparts: ExtraInfoUtil, KeyBuilder, PopCheckPoint, AckMsg,
- * BatchAckMsg, BatchAck.
+ * Texts of POP consumption: the handle by which a message is acknowledged (the "extra info"), the
+ * lists of offsets in the headers of an answer, names of retry topics, and the records of the
+ * revive topic. Pure functions, any thread. Counterparts: ExtraInfoUtil, KeyBuilder, PopCheckPoint,
+ * AckMsg, BatchAckMsg, BatchAck.
  */
 #ifndef RQ_WIRE_POP_H
 #define RQ_WIRE_POP_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Records of the revive topic and the body of a batch acknowledgement (see wire/pop.h), as the Java side's JSON has them: members in the order of their
- * names, short or long ones when reading. Pure functions.
+ * Records of the revive topic and the body of a batch acknowledgement (see wire/pop.h), as the Java
+ * side's JSON has them: members in the order of their names, short or long ones when reading. Pure
+ * functions.
  */
 #include <string.h>
 
 #include "wire/pop.h"
-
 
 static void add_text(struct rq_buf *out, bool *first, const char *name, struct rq_slice text)
 {
@@ -160,7 +160,8 @@ size_t rq_pop_ack_offset_count(const cJSON *json)
 bool rq_pop_ack_offset(const cJSON *json, size_t index, int64_t *out)
 {
     const cJSON *list = offset_list(json);
-    return list && index <= INT32_MAX && rq_json_value_i64(cJSON_GetArrayItem(list, (int)index), out);
+    return list && index <= INT32_MAX &&
+           rq_json_value_i64(cJSON_GetArrayItem(list, (int)index), out);
 }
 
 /* ---- batches: the bit set is bytes in base64 ---- */
@@ -240,6 +241,5 @@ rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_pop_batch_ack *out
     out->pop_time_ms = read_number(json, "pt", "popTime", -1);
     out->invisible_ms = read_number(json, "it", "invisibleTime", -1);
     out->bit_bytes = read_base64(bits, out->bits, sizeof out->bits);
-    return out->bit_bytes <= sizeof out->bits && out->start_offset >= 0 ? RMQ_OK
-                                                                         : RMQ_ERR_PROTOCOL;
+    return out->bit_bytes <= sizeof out->bits && out->start_offset >= 0 ? RMQ_OK : RMQ_ERR_PROTOCOL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Property strings, read and written without a map: a message has a handful of properties, and walking them is cheaper than hashing.
- * Called by producers, consumers, store and broker, on any thread. Counterpart: MessageDecoder.
+ * Property strings, read and written without a map: a message has a handful of properties, and
+ * walking them is cheaper than hashing. Called by producers, consumers, store and broker, on any
+ * thread. Counterpart: MessageDecoder.
  */
 #include "wire/properties.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The property string of a message: name 0x01 value 0x02, repeated, UTF-8, no escaping. Reader, finder, writer, and the names that RocketMQ
- * reserves. Pure functions, any thread. Counterparts: MessageDecoder.string2messageProperties, MessageConst.
+ * The property string of a message: name 0x01 value 0x02, repeated, UTF-8, no escaping. Reader,
+ * finder, writer, and the names that RocketMQ reserves. Pure functions, any thread. Counterparts:
+ * MessageDecoder.string2messageProperties, MessageConst.
  */
 #ifndef RQ_WIRE_PROPERTIES_H
 #define RQ_WIRE_PROPERTIES_H
@@ -145,8 +146,8 @@ struct rq_prop {
     struct rq_slice value;
 };
 
-/* Next pair of a property string, whose rest is moved along; false at the end. Pieces without a name, without a value or without 0x01 are
- * skipped, as Java does. A value may hold 0x01. */
+/* Next pair of a property string, whose rest is moved along; false at the end. Pieces without a
+ * name, without a value or without 0x01 are skipped, as Java does. A value may hold 0x01. */
 bool rq_props_next(struct rq_slice *rest, struct rq_prop *out);
 
 /* Value of a property; p == NULL when absent. The last duplicate wins, as in Java. */
@@ -155,7 +156,8 @@ struct rq_slice rq_props_get(struct rq_slice props, const char *name);
 /* Decimal value of a property, def when absent or no number. */
 int64_t rq_props_get_i64(struct rq_slice props, const char *name, int64_t def);
 
-/* Appends name 0x01 value 0x02; when the buffer part from start on is not empty and lacks the last 0x02, that is put in first. */
+/* Appends name 0x01 value 0x02; when the buffer part from start on is not empty and lacks the last
+ * 0x02, that is put in first. */
 void rq_props_add(struct rq_buf *out, size_t start, struct rq_slice name, struct rq_slice value);
 void rq_props_add_str(struct rq_buf *out, size_t start, const char *name, struct rq_slice value);
 void rq_props_add_i64(struct rq_buf *out, size_t start, const char *name, int64_t value);
@@ -173,7 +175,8 @@ void rq_props_copy_without(struct rq_buf *out, size_t start, struct rq_slice pro
 /* Whether RocketMQ keeps a name for itself. */
 bool rq_props_reserved(struct rq_slice name);
 
-/* Whether a user may set the pair: name and value not blank, name not reserved, no 0x01 or 0x02. Errors: RMQ_ERR_INVALID. */
+/* Whether a user may set the pair: name and value not blank, name not reserved, no 0x01 or 0x02.
+ * Errors: RMQ_ERR_INVALID. */
 rmq_status rq_props_check(struct rq_slice name, struct rq_slice value, rmq_error **err);
 
 #endif

@@ -61,7 +61,8 @@ void rq_recall_handle_write(const struct rq_recall_handle *handle, struct rq_buf
     rq_buf_free(&text);
 }
 
-bool rq_recall_handle_read(struct rq_slice handle, struct rq_buf *text, struct rq_recall_handle *out)
+bool rq_recall_handle_read(struct rq_slice handle, struct rq_buf *text,
+                           struct rq_recall_handle *out)
 {
     struct rq_slice parts[PARTS] = {{0}};
     size_t count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Handles by which a message for a later time is taken back: base64 (URL alphabet) of "v1 topic broker time id". Pure functions, any thread. Counterpart:
- * RecallMessageHandle. */
+/* Handles by which a message for a later time is taken back: base64 (URL alphabet) of "v1 topic
+ * broker time id". Pure functions, any thread. Counterpart: RecallMessageHandle. */
 #ifndef RQ_WIRE_RECALL_H
 #define RQ_WIRE_RECALL_H
 
@@ -21,6 +21,7 @@ struct rq_recall_handle {
 void rq_recall_handle_write(const struct rq_recall_handle *handle, struct rq_buf *out);
 
 /* The parts lie in text, which is the caller's. false: no such handle. */
-bool rq_recall_handle_read(struct rq_slice handle, struct rq_buf *text, struct rq_recall_handle *out);
+bool rq_recall_handle_read(struct rq_slice handle, struct rq_buf *text,
+                           struct rq_recall_handle *out);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Body of REGISTER_BROKER, which brokers send every 30 s: as JSON, or as a zlib stream of texts with 4-byte lengths: data version, topics, filter
- * servers, from version 5.0 queue mappings. Counterpart: RegisterBrokerBody.
+ * Body of REGISTER_BROKER, which brokers send every 30 s: as JSON, or as a zlib stream of texts
+ * with 4-byte lengths: data version, topics, filter servers, from version 5.0 queue mappings.
+ * Counterpart: RegisterBrokerBody.
  */
 #include <string.h>
 
@@ -33,7 +34,8 @@ static bool next_word(char **p, char *end, struct rq_slice *word)
     return true;
 }
 
-/* "name read write perm SINGLE_TAG {…}"; the attributes' JSON is added to the table's holder. An unreadable sixth part is ignored. */
+/* "name read write perm SINGLE_TAG {…}"; the attributes' JSON is added to the table's holder. An
+ * unreadable sixth part is ignored. */
 static rmq_status parse_topic_text(char *p, size_t n, struct rq_topic_table *table, rmq_error **err)
 {
     struct rq_topic_config *topic = &table->topics[table->count];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Routes, parsed from what name servers of any version write, and written so that clients of any version read it. Called by the client's route
- * refresh and by our name server. Counterparts: TopicRouteData, QueueData, BrokerData.
+ * Routes, parsed from what name servers of any version write, and written so that clients of any
+ * version read it. Called by the client's route refresh and by our name server. Counterparts:
+ * TopicRouteData, QueueData, BrokerData.
  */
 #include "wire/route.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The route of a topic as name servers send it: which brokers have how many queues of it, and the brokers' addresses. Parsed texts are borrowed from
- * the parsed JSON, which the struct owns; a route that is to be written may borrow from anywhere. Counterpart: TopicRouteData.
+ * The route of a topic as name servers send it: which brokers have how many queues of it, and the
+ * brokers' addresses. Parsed texts are borrowed from the parsed JSON, which the struct owns; a
+ * route that is to be written may borrow from anywhere. Counterpart: TopicRouteData.
  */
 #ifndef RQ_WIRE_ROUTE_H
 #define RQ_WIRE_ROUTE_H
@@ -48,8 +49,9 @@ struct rq_route_data {
     cJSON *json; /* owner of parsed texts, else NULL */
 };
 
-/* Parses the body of a GET_ROUTEINFO_BY_TOPIC answer, in the strict or in the bare-key form. Entries without a broker name are dropped. *out is
- * set on RMQ_OK; the caller clears it. Errors: RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
+/* Parses the body of a GET_ROUTEINFO_BY_TOPIC answer, in the strict or in the bare-key form.
+ * Entries without a broker name are dropped. *out is set on RMQ_OK; the caller clears it. Errors:
+ * RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
 rmq_status rq_route_data_parse(struct rq_slice json, struct rq_route_data *out, rmq_error **err);
 void rq_route_data_clear(
     struct rq_route_data *route); /* of a parsed one; a zeroed one is accepted */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Subscriptions, each in one piece of memory: struct, tags, codes, then the texts. Made by consumers from expressions, by brokers from heartbeats.
- * Counterparts: FilterAPI, SubscriptionData, ExpressionMessageFilter.
+ * Subscriptions, each in one piece of memory: struct, tags, codes, then the texts. Made by
+ * consumers from expressions, by brokers from heartbeats. Counterparts: FilterAPI,
+ * SubscriptionData, ExpressionMessageFilter.
  */
 #include "wire/subscription.h"
 
@@ -85,7 +86,8 @@ static bool next_piece(struct rq_slice *rest, struct rq_slice *piece)
     return true;
 }
 
-/* Number of pieces; *any tells whether one of them is not empty: "||" alone is refused, "|| ||" is not, as in Java. */
+/* Number of pieces; *any tells whether one of them is not empty: "||" alone is refused, "|| ||" is
+ * not, as in Java. */
 static size_t count_pieces(struct rq_slice expression, bool *any)
 {
     struct rq_slice piece;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Subscriptions: a topic with a filter expression. For tags the expression is a list "A || B", from which tags and their hashes are made; the
- * broker filters by hash, the consumer compares the text again. Immutable after creation, so any thread may read one. Counterparts:
- * SubscriptionData, FilterAPI.
+ * Subscriptions: a topic with a filter expression. For tags the expression is a list "A || B", from
+ * which tags and their hashes are made; the broker filters by hash, the consumer compares the text
+ * again. Immutable after creation, so any thread may read one. Counterparts: SubscriptionData,
+ * FilterAPI.
  */
 #ifndef RQ_WIRE_SUBSCRIPTION_H
 #define RQ_WIRE_SUBSCRIPTION_H
@@ -35,7 +36,8 @@ struct rq_subscription {
     bool class_filter_mode;
 };
 
-/* From an expression; NULL and "" mean everything. type NULL = TAG. Errors: RMQ_ERR_INVALID ("||" alone), RMQ_ERR_NOMEM. */
+/* From an expression; NULL and "" mean everything. type NULL = TAG. Errors: RMQ_ERR_INVALID ("||"
+ * alone), RMQ_ERR_NOMEM. */
 rmq_status rq_subscription_create(const char *topic, const char *expression, const char *type,
                                   int64_t version, struct rq_subscription **out, rmq_error **err);
 struct rq_subscription *
@@ -52,7 +54,8 @@ bool rq_subscription_is_all(const struct rq_subscription *sub); /* "*" by tag */
 /* Whether a message with this consume-queue code may match: by hash only. Always true for SQL92. */
 bool rq_subscription_match_code(const struct rq_subscription *sub, int64_t tags_code);
 
-/* Whether a message with this tag (p == NULL or empty = none) matches, by text. Always true for SQL92 and "*". */
+/* Whether a message with this tag (p == NULL or empty = none) matches, by text. Always true for
+ * SQL92 and "*". */
 bool rq_subscription_match_tag(const struct rq_subscription *sub, struct rq_slice tag);
 
 /* Everything but the version is equal. */

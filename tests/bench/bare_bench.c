@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What the bytes alone cost: programs that only move frames of the size of a send and its answer over one loopback connection,
- * with no protocol in them. `make bench` prints our figures beside these. A forked child answers; CPU is that of this process.
- * Modes: sync (16 threads hand frames to one I/O thread, one wake-up a batch), async (one thread, a window of 1000), consume
- * (read answers of 32 messages).
+ * What the bytes alone cost: programs that only move frames of the size of a send and its answer
+ * over one loopback connection, with no protocol in them. `make bench` prints our figures beside
+ * these. A forked child answers; CPU is that of this process. Modes: sync (16 threads hand frames
+ * to one I/O thread, one wake-up a batch), async (one thread, a window of 1000), consume (read
+ * answers of 32 messages).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,7 +27,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REQUEST = 1024 + 330, ANSWER = 300, PULL_ANSWER = 32 * (1024 + 250), WINDOW = 1000, THREADS = 16 };
+enum {
+    REQUEST = 1024 + 330,
+    ANSWER = 300,
+    PULL_ANSWER = 32 * (1024 + 250),
+    WINDOW = 1000,
+    THREADS = 16
+};
 
 static void die(const char *what)
 {
@@ -245,7 +252,8 @@ static void run_async(int fd, int64_t count)
                 iov[i].iov_len -= (size_t)done;
             }
         }
-        ssize_t got = recv(fd, buf, sizeof buf, sent - answered < WINDOW && sent < count ? MSG_DONTWAIT : 0);
+        ssize_t got =
+            recv(fd, buf, sizeof buf, sent - answered < WINDOW && sent < count ? MSG_DONTWAIT : 0);
         if (got > 0) {
             have += (size_t)got;
             answered += (int64_t)(have / ANSWER);

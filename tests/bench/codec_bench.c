@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * CRC-32 and zlib streams with zlib itself and with libdeflate: the measurement behind the choice in docs/dependencies.md.
+ * CRC-32 and zlib streams with zlib itself and with libdeflate: the measurement behind the choice
+ * in docs/dependencies.md.
  */
 #include <libdeflate.h>
 #include <stdint.h>
@@ -92,15 +93,15 @@ static void run(size_t size)
     b.compressor = libdeflate_alloc_compressor(LEVEL);
     b.decompressor = libdeflate_alloc_decompressor();
     fill(b.plain, size);
-    printf("%7zu bytes, MB/s zlib -> libdeflate:  crc32 %.0f -> %.0f", size, mb_per_s(zlib_crc, &b, CRC_BYTES),
-           mb_per_s(deflate_crc, &b, CRC_BYTES));
+    printf("%7zu bytes, MB/s zlib -> libdeflate:  crc32 %.0f -> %.0f", size,
+           mb_per_s(zlib_crc, &b, CRC_BYTES), mb_per_s(deflate_crc, &b, CRC_BYTES));
     double zlib_speed = mb_per_s(zlib_pack, &b, DEFLATE_BYTES);
     size_t zlib_size = b.packed_size;
     double unpack = mb_per_s(zlib_unpack, &b, INFLATE_BYTES);
     double fast_unpack = mb_per_s(deflate_unpack, &b, INFLATE_BYTES);
     double speed = mb_per_s(deflate_pack, &b, DEFLATE_BYTES);
-    printf(",  inflate %.0f -> %.0f,  deflate %.0f -> %.0f (%zu -> %zu bytes)\n", unpack, fast_unpack, zlib_speed,
-           speed, zlib_size, b.packed_size);
+    printf(",  inflate %.0f -> %.0f,  deflate %.0f -> %.0f (%zu -> %zu bytes)\n", unpack,
+           fast_unpack, zlib_speed, speed, zlib_size, b.packed_size);
     libdeflate_free_compressor(b.compressor);
     libdeflate_free_decompressor(b.decompressor);
     free(b.plain);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Consumers that `rmq bench consume` does not know, and how long a message is on its way. A line of JSON with the keys of `rmq bench`, for consumer.sh:
- *     consumer_bench lite|pop NAMESRV TOPIC COUNT WARMUP       takes what the topic holds; CPU time is that of this process
- *     consumer_bench latency NAMESRV TOPIC COUNT WARMUP [RATE] sends so many a second (1000) and times each from send to push listener
+ * Consumers that `rmq bench consume` does not know, and how long a message is on its way. A line of
+ * JSON with the keys of `rmq bench`, for consumer.sh:
+ *     consumer_bench lite|pop NAMESRV TOPIC COUNT WARMUP
+ *         takes what the topic holds; CPU time is that of this process
+ *     consumer_bench latency NAMESRV TOPIC COUNT WARMUP [RATE]
+ *         sends so many a second (1000) and times each from send to push listener
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -90,7 +93,9 @@ static size_t take_popped(const struct bench *bench)
     const char *handles[MOST_POPPED];
     rmq_pop_result *result = NULL;
     rmq_error *err = NULL;
-    check("pop", rmq_pop_consumer_pop(popper, bench->topic, "*", MOST_POPPED, WAIT_MS, &result, &err), err);
+    check("pop",
+          rmq_pop_consumer_pop(popper, bench->topic, "*", MOST_POPPED, WAIT_MS, &result, &err),
+          err);
     size_t n = rmq_pop_result_count(result);
     for (size_t i = 0; i < n; i++) {
         handles[i] = rmq_pop_result_handle(result, i);
@@ -100,7 +105,8 @@ static size_t take_popped(const struct bench *bench)
     return n;
 }
 
-static void take_all(const struct bench *bench, const char *what, size_t (*take)(const struct bench *))
+static void take_all(const struct bench *bench, const char *what,
+                     size_t (*take)(const struct bench *))
 {
     int64_t got = 0;
     while (got < bench->warmup) {
@@ -113,15 +119,16 @@ static void take_all(const struct bench *bench, const char *what, size_t (*take)
         got += (int64_t)take(bench);
     }
     double n = (double)(got - first);
-    printf("{\"what\":\"%s\",\"count\":%.0f,\"msgs_per_s\":%.0f,\"cpu_us_per_msg\":%.3f,\"errors\":0}\n", what, n,
-           n * 1e9 / (double)(now_ns(CLOCK_MONOTONIC) - wall),
+    printf("{\"what\":\"%s\",\"count\":%.0f,\"msgs_per_s\":%.0f,\"cpu_us_per_msg\":%.3f,\"errors\":"
+           "0}\n",
+           what, n, n * 1e9 / (double)(now_ns(CLOCK_MONOTONIC) - wall),
            (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / 1000 / n);
 }
 
 /* ---- on the way ---- */
 
-static int64_t *times;         /* ns; a message's own place, which its listener writes */
-static atomic_llong came;      /* listeners that are done; release: their times are written */
+static int64_t *times;    /* ns; a message's own place, which its listener writes */
+static atomic_llong came; /* listeners that are done; release: their times are written */
 
 /* The body is the number of the message and when its send began. */
 struct stamp {
@@ -208,12 +215,14 @@ static void run_latency(const struct bench *bench, int64_t rate)
     }
     rmq_consumer_destroy(consumer);
     if (atomic_load_explicit(&came, memory_order_acquire) < all) {
-        fprintf(stderr, "%lld of %lld messages came\n", (long long)atomic_load(&came), (long long)all);
+        fprintf(stderr, "%lld of %lld messages came\n", (long long)atomic_load(&came),
+                (long long)all);
         exit(1);
     }
     int64_t *measured = times + bench->warmup;
     qsort(measured, (size_t)bench->count, sizeof *measured, by_size);
-    printf("{\"what\":\"latency\",\"count\":%" PRId64 ",\"rate\":%" PRId64 ",\"p50_us\":%.0f,\"p99_us\":%.0f,\"p999_us\":%.0f,\"errors\":0}\n",
+    printf("{\"what\":\"latency\",\"count\":%" PRId64 ",\"rate\":%" PRId64
+           ",\"p50_us\":%.0f,\"p99_us\":%.0f,\"p999_us\":%.0f,\"errors\":0}\n",
            bench->count, rate, at(measured, bench->count, 0.5), at(measured, bench->count, 0.99),
            at(measured, bench->count, 0.999));
     free(times);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What idle consumers cost a broker: CONNECTIONS connections with two parked pulls each; memory, CPU while nothing happens, and how soon a message wakes the
- * pulls that wait for its queue. The broker is a process of its own; the connections are bare sockets. Needs 12,000 descriptors (ulimit -n).
+ * What idle consumers cost a broker: CONNECTIONS connections with two parked pulls each; memory,
+ * CPU while nothing happens, and how soon a message wakes the pulls that wait for its queue. The
+ * broker is a process of its own; the connections are bare sockets. Needs 12,000 descriptors
+ * (ulimit -n).
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -34,7 +36,8 @@ static void serve(int port_fd, int end_fd)
 {
     rmq_broker *broker = NULL;
     char c;
-    if (rmq_broker_start(NULL, &broker, NULL) || rmq_broker_create_topic(broker, "Idle", QUEUES, NULL)) {
+    if (rmq_broker_start(NULL, &broker, NULL) ||
+        rmq_broker_create_topic(broker, "Idle", QUEUES, NULL)) {
         abort();
     }
     int port = atoi(strrchr(rmq_broker_addr(broker), ':') + 1);
@@ -51,7 +54,8 @@ static void send_frame(int fd, int code, int opaque, const char *fields, const c
 {
     char frame[2048];
     int head = snprintf(frame + 8, sizeof frame - 8,
-                        "{\"code\":%d,\"flag\":0,\"language\":\"JAVA\",\"opaque\":%d,\"version\":479,\"extFields\":{%s}}",
+                        "{\"code\":%d,\"flag\":0,\"language\":\"JAVA\",\"opaque\":%d,\"version\":"
+                        "479,\"extFields\":{%s}}",
                         code, opaque, fields);
     uint32_t size = htonl((uint32_t)(4 + head + (int)strlen(body)));
     uint32_t head_size = htonl((uint32_t)head);
@@ -68,8 +72,10 @@ static void park(int fd, int queue)
 {
     char fields[512];
     snprintf(fields, sizeof fields,
-             "\"consumerGroup\":\"G\",\"topic\":\"Idle\",\"queueId\":\"%d\",\"queueOffset\":\"0\",\"maxMsgNums\":\"32\","
-             "\"sysFlag\":\"6\",\"commitOffset\":\"0\",\"suspendTimeoutMillis\":\"600000\",\"subscription\":\"*\",\"subVersion\":\"0\"",
+             "\"consumerGroup\":\"G\",\"topic\":\"Idle\",\"queueId\":\"%d\",\"queueOffset\":\"0\","
+             "\"maxMsgNums\":\"32\","
+             "\"sysFlag\":\"6\",\"commitOffset\":\"0\",\"suspendTimeoutMillis\":\"600000\","
+             "\"subscription\":\"*\",\"subVersion\":\"0\"",
              queue);
     send_frame(fd, 11, queue, fields, "");
 }
@@ -122,7 +128,8 @@ static void wake(int producer, const int *fds)
     double begin = now_ms();
     double first = 0;
     send_frame(producer, 310, 1,
-               "\"a\":\"P\",\"b\":\"Idle\",\"c\":\"TBW102\",\"d\":\"4\",\"e\":\"0\",\"f\":\"0\",\"g\":\"1\",\"h\":\"0\",\"i\":\"\","
+               "\"a\":\"P\",\"b\":\"Idle\",\"c\":\"TBW102\",\"d\":\"4\",\"e\":\"0\",\"f\":\"0\","
+               "\"g\":\"1\",\"h\":\"0\",\"i\":\"\","
                "\"j\":\"0\",\"k\":\"false\",\"m\":\"false\"",
                "hello");
     for (int i = 0; i < CONNECTIONS; i += QUEUES) {
@@ -132,7 +139,8 @@ static void wake(int producer, const int *fds)
             first = first > 0 ? first : now_ms() - begin;
         }
     }
-    printf("%-46s first %.2f ms, all %d %.2f ms\n", "a message wakes its pulls", first, waiting, now_ms() - begin);
+    printf("%-46s first %.2f ms, all %d %.2f ms\n", "a message wakes its pulls", first, waiting,
+           now_ms() - begin);
 }
 
 int main(void)
@@ -166,8 +174,8 @@ int main(void)
     double begin_ms = cpu_ms(pid);
     sleep(IDLE_S);
     double used = (cpu_ms(pid) - begin_ms) / (IDLE_S * 10.0);
-    printf("%-46s %ld MB (%ld MB before)\n", "10,000 connections, 20,000 parked pulls", status_kb(pid, "VmRSS:") / 1024,
-           before_kb / 1024);
+    printf("%-46s %ld MB (%ld MB before)\n", "10,000 connections, 20,000 parked pulls",
+           status_kb(pid, "VmRSS:") / 1024, before_kb / 1024);
     printf("%-46s %.2f %%\n", "CPU while idle", used);
     wake(producer, fds);
     close(end_pipe[1]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* How long a broker with a name server takes to start and to stop inside a process: wall time and CPU time, the median of many rounds. */
+/* How long a broker with a name server takes to start and to stop inside a process: wall time and
+ * CPU time, the median of many rounds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,7 +27,8 @@ static int compare(const void *a, const void *b)
 static void report(const char *what, double *ms)
 {
     qsort(ms, ROUNDS, sizeof *ms, compare);
-    printf("%-20s median %6.2f ms, 90th percentile %6.2f ms\n", what, ms[ROUNDS / 2], ms[ROUNDS * 9 / 10]);
+    printf("%-20s median %6.2f ms, 90th percentile %6.2f ms\n", what, ms[ROUNDS / 2],
+           ms[ROUNDS * 9 / 10]);
 }
 
 int main(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The producer over ways of sending, body sizes and threads: for each cell CPU time a message of this process, messages a second, time until the
- * answer (of a batch: of its request; one-way: of the call), and allocations of the library a message. producer_bench NAMESRV [SCALE]
+ * The producer over ways of sending, body sizes and threads: for each cell CPU time a message of
+ * this process, messages a second, time until the answer (of a batch: of its request; one-way: of
+ * the call), and allocations of the library a message. producer_bench NAMESRV [SCALE]
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Speed of the store without a network, 1 KiB bodies, beside a bare loop of CRC and copy into a fresh mapped file. Prints one line per
- * measurement. Usage: store_bench [-d DIR] [-n MESSAGES] [-t THREADS] [-o] [WHAT...]; -o prints JSON; WHAT of bare append dispatch threads
- * lag read sync open kill verify (default: all). DIR (default /var/tmp) should be on the disk in question.
+ * Speed of the store without a network, 1 KiB bodies, beside a bare loop of CRC and copy into a
+ * fresh mapped file. Prints one line per measurement. Usage: store_bench [-d DIR] [-n MESSAGES] [-t
+ * THREADS] [-o] [WHAT...]; -o prints JSON; WHAT of bare append dispatch threads lag read sync open
+ * kill verify (default: all). DIR (default /var/tmp) should be on the disk in question.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -49,7 +50,8 @@ static void die(const char *what)
     exit(1);
 }
 
-/* A measurement: wall clock, and processor time of the measuring thread, which other work on the machine disturbs less. */
+/* A measurement: wall clock, and processor time of the measuring thread, which other work on the
+ * machine disturbs less. */
 struct clock {
     int64_t wall_us;
     int64_t cpu_us;
@@ -433,7 +435,8 @@ static void *watch_lag(void *arg)
     return NULL;
 }
 
-/* Appends at full rate as the broker does, dispatching after every 32; how far the queues stay behind. */
+/* Appends at full rate as the broker does, dispatching after every 32; how far the queues stay
+ * behind. */
 static void lagging(void)
 {
     pthread_t thread;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Cost of the wire codec in CPU nanoseconds: headers of a send and its answer written and read in both serializations, messages of a pull
- * answer, stored messages written. One core, warm.
+ * Cost of the wire codec in CPU nanoseconds: headers of a send and its answer written and read in
+ * both serializations, messages of a pull answer, stored messages written. One core, warm.
  */
 #include <stdint.h>
 #include <stdio.h>

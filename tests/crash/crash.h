@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Kills and power cuts in a loop: four writers append, each to a queue of its own, and note what was acknowledged; afterwards every
- * acknowledged message must be in the store once, in order, found by its key. Message n of a queue is always the same, so that whatever is there can be
+ * Kills and power cuts in a loop: four writers append, each to a queue of its own, and note what
+ * was acknowledged; afterwards every acknowledged message must be in the store once, in order,
+ * found by its key. Message n of a queue is always the same, so that whatever is there can be
  * checked. Without Check: its processes are killed.
  */
 #ifndef TESTS_CRASH_CRASH_H
@@ -36,7 +37,8 @@ struct crash_work;
 struct crash_work *crash_work_start(struct rq_store *store, struct crash_shared *shared, bool sync);
 void crash_work_stop(struct crash_work *work);
 
-/* Whether queue `queue` of the store holds the messages 0 … n - 1 for some n >= least, each found by its keys. Says on stderr what is wrong. */
+/* Whether queue `queue` of the store holds the messages 0 … n - 1 for some n >= least, each found
+ * by its keys. Says on stderr what is wrong. */
 bool crash_check(struct rq_store *store, int queue, int64_t least);
 
 /* Opens the store of a directory, checks all queues, closes it. */
@@ -46,7 +48,8 @@ bool crash_check_dir(const char *dir, bool sync, const int64_t least[CRASH_WRITE
 
 uint64_t crash_random(uint64_t *state);
 
-/* ---- the loops: each returns whether the round went well; state carries over to the next round ---- */
+/* ---- the loops: each returns whether the round went well; state carries over to the next round
+ * ---- */
 
 struct crash_round {
     uint64_t random;

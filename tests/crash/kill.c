@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A process that writes is killed: at work, while it opens and recovers the store, while it closes it. What it had written is in the page cache. */
+/* A process that writes is killed: at work, while it opens and recovers the store, while it closes
+ * it. What it had written is in the page cache. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

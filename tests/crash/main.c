@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * crash [-n ROUNDS] [-s SEED] [sync] [async] [buffers] [power]: so many rounds of each loop, "ok" or "FAIL" for each loop. A failed round leaves its store behind
- * and says the seed. The wall clock runs a thousand times as fast here, so that the three seconds by which recovery distrusts its checkpoint are three
- * milliseconds, and it begins in the middle of the log as it does in life.
+ * crash [-n ROUNDS] [-s SEED] [sync] [async] [buffers] [power]: so many rounds of each loop, "ok"
+ * or "FAIL" for each loop. A failed round leaves its store behind and says the seed. The wall clock
+ * runs a thousand times as fast here, so that the three seconds by which recovery distrusts its
+ * checkpoint are three milliseconds, and it begins in the middle of the log as it does in life.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,9 @@ int clock_gettime(clockid_t clock, struct timespec *out)
         if (began.tv_sec == 0) {
             began = *out;
         }
-        int64_t ns = ((int64_t)(out->tv_sec - began.tv_sec) * 1000000000 + out->tv_nsec - began.tv_nsec) * SPEED;
+        int64_t ns =
+            ((int64_t)(out->tv_sec - began.tv_sec) * 1000000000 + out->tv_nsec - began.tv_nsec) *
+            SPEED;
         out->tv_sec = began.tv_sec + (time_t)(ns / 1000000000);
         out->tv_nsec = ns % 1000000000;
     }
@@ -56,7 +59,8 @@ static bool run_round(struct crash_round *round, const char *kind)
     return crash_kill(round, strcmp(kind, "async") != 0);
 }
 
-static bool run_loop(const char *kind, unsigned long rounds, uint64_t seed, struct crash_shared *shared)
+static bool run_loop(const char *kind, unsigned long rounds, uint64_t seed,
+                     struct crash_shared *shared)
 {
     char dir[128];
     const char *tmp = getenv("TMPDIR");
@@ -100,8 +104,8 @@ int main(int argc, char **argv)
         }
     }
     rmq_log_set(getenv("CRASH_LOG") ? RMQ_LOG_WARN : RMQ_LOG_OFF, NULL, NULL);
-    struct crash_shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct crash_shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) {
         perror("mmap");
         return 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Power cuts: images of what the disk could hold, taken while the writers go on, each opened and checked. Synchronous flush. */
+/* Power cuts: images of what the disk could hold, taken while the writers go on, each opened and
+ * checked. Synchronous flush. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

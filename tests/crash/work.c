@@ -45,7 +45,7 @@ void crash_options(struct rq_store_options *options, const char *dir, bool sync)
     options->clean_resource_interval_ms = 3600000;
     options->transient_store_pool_enable = crash_with_buffers;
     options->os_page_cache_busy_time_out_mills = 60000; /* a slow disk is not what is tested */
-    options->commit_commit_log_least_pages = 0; /* what is acknowledged is in the file */
+    options->commit_commit_log_least_pages = 0;         /* what is acknowledged is in the file */
 }
 
 /* ---- messages ---- */
@@ -71,8 +71,8 @@ static struct rq_msg message_of(int queue, int64_t n, struct text *text)
 {
     size_t size = body_of(queue, n, text->body);
     snprintf(text->properties, sizeof text->properties,
-             "UNIQ_KEY\1u-%d-%" PRId64 "\2KEYS\1k-%d-%" PRId64 " both\2TAGS\1t%d\2", queue, n, queue, n,
-             (int)(n % 3));
+             "UNIQ_KEY\1u-%d-%" PRId64 "\2KEYS\1k-%d-%" PRId64 " both\2TAGS\1t%d\2", queue, n,
+             queue, n, (int)(n % 3));
     return (struct rq_msg){.topic = rq_slice_str(CRASH_TOPIC),
                            .queue_id = queue,
                            .born_timestamp_ms = 1700000000000,
@@ -106,7 +106,8 @@ struct crash_work {
 
 static void flushed(struct rq_store_waiter *waiter, enum rq_put_status status)
 {
-    struct writer *writer = (struct writer *)(void *)((char *)waiter - offsetof(struct writer, waiter));
+    struct writer *writer =
+        (struct writer *)(void *)((char *)waiter - offsetof(struct writer, waiter));
     rq_mutex_lock(&writer->lock);
     writer->done = true;
     writer->status = status;
@@ -148,8 +149,8 @@ static int64_t write_next(struct writer *writer, int64_t n)
         status = wait_for_disk(writer, put.next_commit_log_offset);
     }
     if (status != RQ_PUT_OK || put.queue_offset != n) {
-        fprintf(stderr, "queue %d message %" PRId64 ": %s %s, number %" PRId64 "\n", writer->queue, n,
-                rq_put_status_name(status), put.reason, put.queue_offset);
+        fprintf(stderr, "queue %d message %" PRId64 ": %s %s, number %" PRId64 "\n", writer->queue,
+                n, rq_put_status_name(status), put.reason, put.queue_offset);
         return 0;
     }
     return count;
@@ -237,12 +238,15 @@ static bool check_key(struct rq_store *store, int queue, int64_t n, const char *
     snprintf(key, sizeof key, form, queue, n);
     size_t found = rq_store_query(store, rq_slice_str(CRASH_TOPIC), rq_slice_str(key), 0, INT64_MAX,
                                   4, refs, NULL, NULL);
-    bool right = found == 1 && rq_record_read(refs[0].p, refs[0].n, false, &record) == RQ_RECORD_GOOD &&
+    bool right = found == 1 &&
+                 rq_record_read(refs[0].p, refs[0].n, false, &record) == RQ_RECORD_GOOD &&
                  record.queue_id == queue && record.queue_offset == n;
     for (size_t i = 0; i < found; i++) {
         rq_store_ref_release(&refs[i]);
     }
-    return right || wrong(queue, n, found == 0 ? "not found by its key" : "key finds another number of messages");
+    return right ||
+           wrong(queue, n,
+                 found == 0 ? "not found by its key" : "key finds another number of messages");
 }
 
 /* The messages of one answer; advances *n. */
@@ -267,7 +271,8 @@ bool crash_check(struct rq_store *store, int queue, int64_t least)
     struct rq_slice topic = rq_slice_str(CRASH_TOPIC);
     int64_t max = rq_store_max_offset(store, topic, queue);
     if (max < least) {
-        fprintf(stderr, "queue %d ends at %" PRId64 ", acknowledged were %" PRId64 "\n", queue, max, least);
+        fprintf(stderr, "queue %d ends at %" PRId64 ", acknowledged were %" PRId64 "\n", queue, max,
+                least);
         return false;
     }
     bool good = true;
@@ -283,7 +288,8 @@ bool crash_check(struct rq_store *store, int queue, int64_t least)
         }
     }
     for (int64_t i = 0; good && i < max; i++) {
-        good = check_key(store, queue, i, "u-%d-%" PRId64) && check_key(store, queue, i, "k-%d-%" PRId64);
+        good = check_key(store, queue, i, "u-%d-%" PRId64) &&
+               check_key(store, queue, i, "k-%d-%" PRId64);
     }
     return good;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Name servers by an address server: a list over HTTP, asked for at the start and again and again. */
+/* Name servers by an address server: a list over HTTP, asked for at the start and again and
+ * again. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>

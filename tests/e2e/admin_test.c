@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Administration through the public API: topics, routes, clusters, offsets, groups, messages by id. */
+/* Administration through the public API: topics, routes, clusters, offsets, groups, messages by
+ * id. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

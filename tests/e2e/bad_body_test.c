@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Compressed bodies that were spoiled on the way, cut off, or made to expand without end: each costs its own message or its connection; all others are
- * delivered, and memory stays small.
+ * Compressed bodies that were spoiled on the way, cut off, or made to expand without end: each
+ * costs its own message or its connection; all others are delivered, and memory stays small.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Hostile peers of broker and name server: a bad frame costs its connection and a log line; others go on, memory stays small.
+ * Hostile peers of broker and name server: a bad frame costs its connection and a log line; others
+ * go on, memory stays small.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -46,7 +47,8 @@ static void expect_close(const char *addr, const char *what, const void *bytes, 
     }
     ssize_t got = recv(fd, answer, sizeof answer, 0);
     if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))) {
-        tl_fail(__FILE__, __LINE__, "%s: %s", what, got > 0 ? "answered" : "the connection stays open");
+        tl_fail(__FILE__, __LINE__, "%s: %s", what,
+                got > 0 ? "answered" : "the connection stays open");
     }
     close(fd);
 }
@@ -82,7 +84,8 @@ static void put32(unsigned char *p, uint32_t value)
 
 static void bad_lengths(const char *addr)
 {
-    static const uint32_t lengths[] = {0, 1, 3, 0xffffffffU, 0x80000000U, 0x7fffffffU, 0x40000000U, 0x01100000U};
+    static const uint32_t lengths[] = {0,           1,           3,           0xffffffffU,
+                                       0x80000000U, 0x7fffffffU, 0x40000000U, 0x01100000U};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         unsigned char frame[64] = {0};
         char what[32];
@@ -121,7 +124,8 @@ static void garbage(const char *addr)
             state = state * 1664525U + 1013904223U;
             bytes[i] = (unsigned char)(state >> 24);
         }
-        bytes[0] = (unsigned char)(round % 4 == 0 ? 0 : bytes[0] | 1); /* most have a length beyond any limit */
+        /* most have a length beyond any limit */
+        bytes[0] = (unsigned char)(round % 4 == 0 ? 0 : bytes[0] | 1);
         int fd = connect_to(addr);
         if (send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) < 0) {
             TL_CHECK(errno == EPIPE || errno == ECONNRESET);

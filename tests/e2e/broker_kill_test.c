@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A broker that is killed (SIGKILL) while messages wait for their time and transactions are open, and started again over its store: what was promised comes,
- * once, not before its time, and nothing that was rolled back. The broker is a process of its own, `rmq broker`.
+ * A broker that is killed (SIGKILL) while messages wait for their time and transactions are open,
+ * and started again over its store: what was promised comes, once, not before its time, and nothing
+ * that was rolled back. The broker is a process of its own, `rmq broker`.
  */
 #include <errno.h>
 #include <signal.h>
@@ -73,12 +74,16 @@ static void start_broker(struct servers *servers)
     snprintf(command, sizeof command, "%s/rmq", build ? build : "build/release");
     snprintf(store, sizeof store, "storePathRootDir=%s", servers->store);
     snprintf(port, sizeof port, "listenPort=%s", servers->port);
-    char *const words[] = {command, "broker", "-n", servers->cluster.namesrv, "--set", store,
-                           "--set", port, "--set", "brokerIP1=127.0.0.1",
+    char *const words[] = {command, "broker",
+                           "-n",    servers->cluster.namesrv,
+                           "--set", store,
+                           "--set", port,
+                           "--set", "brokerIP1=127.0.0.1",
                            "--set", "transactionTimeOut=100",
                            "--set", "transactionCheckInterval=100",
                            "--set", "transactionCheckMax=100000",
-                           "--set", "messageDelayLevel=2s", NULL};
+                           "--set", "messageDelayLevel=2s",
+                           NULL};
     TL_EQUAL(pipe(fds), 0);
     servers->pid = fork();
     if (servers->pid == 0) {
@@ -262,7 +267,8 @@ static void open_transactions_survive_a_kill(void)
     }
     rmq_consumer *consumer = tl_consumer(&servers.cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, OPEN / 3, WAIT_MS);
-    int before = atomic_load(&checker.ended_again); /* a slow machine may be asked between half and end */
+    /* a slow machine may be asked between half and end */
+    int before = atomic_load(&checker.ended_again);
     kill_broker(&servers);
     start_broker(&servers);
     atomic_store(&checker.answers, true);

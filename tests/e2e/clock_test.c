@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The wall clock jumps, ahead and back, while client and broker work: nothing waits for it, nothing is lost, times in the store do not go
- * down. The clock is that of tests/lib/preload/clock.c.
+ * The wall clock jumps, ahead and back, while client and broker work: nothing waits for it, nothing
+ * is lost, times in the store do not go down. The clock is that of tests/lib/preload/clock.c.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -74,7 +74,8 @@ static void sending_and_consuming_go_on_through_every_jump(void)
         tl_send(&cluster, producer, "m", 50 + i * 50, 50); /* each within its own deadline */
         tl_seen_wait(&seen, 100 + i * 50, WAIT_MS);
     }
-    TL_EQUAL(atomic_load(&seen.total), 250); /* the group was not taken for dead and shared out anew */
+    /* the group was not taken for dead and shared out anew */
+    TL_EQUAL(atomic_load(&seen.total), 250);
     rmq_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
@@ -118,7 +119,8 @@ static void take_ids(rmq_producer *producer, rmq_message *const messages[BATCH],
 {
     rmq_send_result *result = NULL;
     rmq_error *err = NULL;
-    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)messages, BATCH, WAIT_MS, &result, &err));
+    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)messages, BATCH, WAIT_MS,
+                                  &result, &err));
     const char *id = rmq_send_result_msg_id(result);
     for (int i = 0; i < BATCH; i++) {
         size_t n = strcspn(id, ",");
@@ -210,7 +212,8 @@ static void start_on(struct tl_cluster *cluster, const char *dir)
     TL_OK(rmq_broker_start(config, &cluster->broker, &err));
     rmq_broker_config_destroy(config);
     TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, 1, &err));
-    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", rmq_broker_namesrv_addr(cluster->broker));
+    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s",
+             rmq_broker_namesrv_addr(cluster->broker));
 }
 
 static int64_t offset_at(const struct tl_cluster *cluster, int64_t time_ms)
@@ -219,7 +222,8 @@ static int64_t offset_at(const struct tl_cluster *cluster, int64_t time_ms)
     rmq_error *err = NULL;
     int64_t offset = -1;
     TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
-    TL_OK(rmq_admin_search_offset(admin, cluster->topic, "broker-a", 0, time_ms, WAIT_MS, &offset, &err));
+    TL_OK(rmq_admin_search_offset(admin, cluster->topic, "broker-a", 0, time_ms, WAIT_MS, &offset,
+                                  &err));
     rmq_admin_destroy(admin);
     return offset;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq produce`, `rmq consume` and `rmq broker`: exit codes and words for command lines that are wrong, and output that cannot be written.
+ * `rmq produce`, `rmq consume` and `rmq broker`: exit codes and words for command lines that are
+ * wrong, and output that cannot be written.
  */
 #include <signal.h>
 #include <stdio.h>

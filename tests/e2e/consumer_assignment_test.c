@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Consumers whose broker shares the queues out, pulled and popped: what is consumed is gone, what is not comes again, and a group is switched while it runs. */
+/* Consumers whose broker shares the queues out, pulled and popped: what is consumed is gone, what
+ * is not comes again, and a group is switched while it runs. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -332,7 +333,8 @@ static void what_is_wanted_later_is_kept_invisible_and_not_acknowledged(void)
     TL_CHECK(tl_wait(later_was_asked, detour.proxy, 20000));
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 1);
-    TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_BATCH_ACK) + tl_proxy_seen(detour.proxy, CODE_ACK), 0);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_BATCH_ACK) + tl_proxy_seen(detour.proxy, CODE_ACK),
+             0);
     rmq_producer_destroy(producer);
     tl_detour_stop(&detour);
 }

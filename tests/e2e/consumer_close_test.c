@@ -268,7 +268,8 @@ static rmq_consumer *with_twenty_workers(const struct tl_cluster *cluster)
     return consumer;
 }
 
-/* Two threads shut down meanwhile. What the twenty hold is committed, what nobody holds comes to the next member. */
+/* Two threads shut down meanwhile. What the twenty hold is committed, what nobody holds comes to
+ * the next member. */
 static void twenty_listeners_at_work_are_waited_for(void)
 {
     struct tl_cluster cluster;

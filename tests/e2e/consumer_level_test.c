@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * "Later" by level: each of the 18 levels has its time, and what failed sixteen times is a dead letter with all that it was sent with. The broker has a level
- * table of its own (messageDelayLevel), since the last levels are hours; one elsewhere must have the table of the case, so only the first case runs there.
+ * "Later" by level: each of the 18 levels has its time, and what failed sixteen times is a dead
+ * letter with all that it was sent with. The broker has a level table of its own
+ * (messageDelayLevel), since the last levels are hours; one elsewhere must have the table of the
+ * case, so only the first case runs there.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -114,8 +116,8 @@ static bool has_failed_at_last(void *arg)
 
 static void sixteen_times_later_end_in_the_dead_letters_with_the_properties_of_the_message(void)
 {
-    static const char *const options[] = {"messageDelayLevel",
-                                          "0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s", NULL};
+    static const char *const options[] = {
+        "messageDelayLevel", "0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s", NULL};
     struct tl_cluster cluster;
     tl_cluster_start_with(&cluster, 1, options);
     tl_cluster_needs_own(&cluster);
@@ -123,7 +125,8 @@ static void sixteen_times_later_end_in_the_dead_letters_with_the_properties_of_t
     tl_send(&cluster, producer, "m", 0, 1);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", always_fail, NULL);
     TL_CHECK(tl_wait(has_failed_at_last, NULL, 20000));
-    rmq_consumer_destroy(consumer); /* the letter is on its way or sent: this waits for it, so its topic exists */
+    /* the letter is on its way or sent: this waits for it, so its topic exists */
+    rmq_consumer_destroy(consumer);
     struct tl_cluster dead = cluster;
     snprintf(dead.topic, sizeof dead.topic, "%%DLQ%%%.50s", cluster.group);
     snprintf(dead.group, sizeof dead.group, "letters");

@@ -248,13 +248,15 @@ static void a_running_consumer_goes_on_where_the_broker_says_in_both_layouts(voi
     rmq_consumer *consumer = start(&detour.through, &options);
     send(&detour.cluster, 0, 20);
     tl_seen_wait(&seen, 20, 10000);
-    /* the map that most clients get, with an object as key, and the list that an administrator's tool in C++ asks for */
+    /* the map that most clients get, with an object as key, and the list that an administrator's
+     * tool in C++ asks for */
     take_back(detour.proxy, &detour.cluster,
               "{\"offsetTable\":{{\"brokerName\":\"broker-a\",\"queueId\":0,\"topic\":\"%s\"}:0}}");
     TL_CHECK(tl_wait(came_again, &wanted, 15000));
     wanted = 55;
     take_back(detour.proxy, &detour.cluster,
-              "{\"offsetTable\":[{\"brokerName\":\"broker-a\",\"queueId\":0,\"topic\":\"%s\",\"offset\":5}]}");
+              "{\"offsetTable\":[{\"brokerName\":\"broker-a\",\"queueId\":0,\"topic\":\"%s\","
+              "\"offset\":5}]}");
     TL_CHECK(tl_wait(came_again, &wanted, 15000));
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 55);

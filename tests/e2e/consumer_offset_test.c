@@ -152,7 +152,8 @@ static bool has_committed(void *proxy)
     return tl_proxy_seen(proxy, UPDATE_CONSUMER_OFFSET) > 0;
 }
 
-/* The answer to the first comes after 2 s; until then there must be no second. Then all are stored. */
+/* The answer to the first comes after 2 s; until then there must be no second. Then all are
+ * stored. */
 static void the_first_offset_of_a_new_group_goes_alone(void)
 {
     struct tl_detour detour;

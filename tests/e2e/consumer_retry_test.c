@@ -123,7 +123,8 @@ static rmq_consume_result fail_one_for_long(const rmq_message_view *const *messa
     return fail_some(messages, count, context, user);
 }
 
-/* The first send-back is never answered. Until its time is up the offset does not move, whatever is consumed behind it. */
+/* The first send-back is never answered. Until its time is up the offset does not move, whatever is
+ * consumed behind it. */
 static void a_message_whose_send_back_is_never_answered_is_kept(void)
 {
     struct tl_cluster cluster;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A disk that fails below the broker: what senders are told, what consumers see, and that both go on by themselves.
+ * A disk that fails below the broker: what senders are told, what consumers see, and that both go
+ * on by themselves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,11 +43,13 @@ static void start_with(struct tl_cluster *cluster, const char *const *pairs)
     TL_OK(rmq_broker_start(config, &cluster->broker, &err));
     rmq_broker_config_destroy(config);
     TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, 1, &err));
-    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", rmq_broker_namesrv_addr(cluster->broker));
+    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s",
+             rmq_broker_namesrv_addr(cluster->broker));
 }
 
 /* One attempt to send message n. The error, if any, is the caller's. */
-static rmq_status send_one(const struct tl_cluster *cluster, rmq_producer *producer, int n, rmq_error **err)
+static rmq_status send_one(const struct tl_cluster *cluster, rmq_producer *producer, int n,
+                           rmq_error **err)
 {
     rmq_message *message = NULL;
     char number[16];
@@ -83,8 +86,10 @@ static void check_refusal(rmq_status st, rmq_error *err, const char *reason)
 {
     TL_CHECK(st != RMQ_OK);
     TL_CHECK(err != NULL);
-    if (rmq_error_remote_code(err) != SERVICE_NOT_AVAILABLE || strstr(rmq_error_message(err), reason) == NULL) {
-        tl_fail(__FILE__, __LINE__, "code %d, %s", rmq_error_remote_code(err), rmq_error_message(err));
+    if (rmq_error_remote_code(err) != SERVICE_NOT_AVAILABLE ||
+        strstr(rmq_error_message(err), reason) == NULL) {
+        tl_fail(__FILE__, __LINE__, "code %d, %s", rmq_error_remote_code(err),
+                rmq_error_message(err));
     }
     rmq_error_destroy(err);
 }
@@ -138,7 +143,8 @@ static void a_full_disk_gives_code_14_with_the_reason_and_writing_resumes_by_its
     rmq_error *err = NULL;
     rmq_status st = RMQ_OK;
     int stored = 0;
-    start_with(&cluster, (const char *const[]){"mappedFileSizeCommitLog", "65536", "maxMessageSize", "60000", NULL});
+    start_with(&cluster, (const char *const[]){"mappedFileSizeCommitLog", "65536", "maxMessageSize",
+                                               "60000", NULL});
     rmq_producer *producer = one_try_producer(&cluster);
     TL_OK(send_one(&cluster, producer, stored++, &err));
     TL_OK(rmq_broker_fault_disk(cluster.broker, RMQ_DISK_ALLOCATE, 1, -1, ENOSPC, &err));
@@ -193,8 +199,17 @@ static void on_a_small_disk_that_fills_up_nothing_is_lost_and_nothing_crashes(vo
     }
     snprintf(path, sizeof path, "%s/store", dir);
     snprintf(ballast, sizeof ballast, "%s/ballast", dir);
-    const char *const options[] = {"storePathRootDir", path, "mappedFileSizeCommitLog", "1048576", "maxHashSlotNum", "1000",
-                                   "maxIndexNum", "20000", "cleanResourceInterval", "3600000", NULL};
+    const char *const options[] = {"storePathRootDir",
+                                   path,
+                                   "mappedFileSizeCommitLog",
+                                   "1048576",
+                                   "maxHashSlotNum",
+                                   "1000",
+                                   "maxIndexNum",
+                                   "20000",
+                                   "cleanResourceInterval",
+                                   "3600000",
+                                   NULL};
     start_with(&cluster, options);
     rmq_producer *producer = one_try_producer(&cluster);
     TL_OK(send_one(&cluster, producer, stored++, &err));
@@ -270,7 +285,8 @@ static void after_a_power_cut_every_acknowledged_message_is_there(void)
     TL_OK(rmq_broker_fault_power_cut(cluster.broker, dir, 0, &err));
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
-    start_with(&after, (const char *const[]){"storePathRootDir", dir, "flushDiskType", "SYNC_FLUSH", NULL});
+    start_with(&after,
+               (const char *const[]){"storePathRootDir", dir, "flushDiskType", "SYNC_FLUSH", NULL});
     rmq_consumer *consumer = tl_consumer(&after, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 60, WAIT_MS);
     producer = one_try_producer(&after);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The client as a guest of a process: few threads, all named; nothing left after destroy, whatever the order and the moment; inert after
- * fork; a host name that cannot be resolved is an ordinary error.
+ * The client as a guest of a process: few threads, all named; nothing left after destroy, whatever
+ * the order and the moment; inert after fork; a host name that cannot be resolved is an ordinary
+ * error.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -39,7 +40,8 @@ static bool counts_by_name(void)
     return false;
 }
 
-/* Threads of this process. The thread sanitizer starts threads of its own when it likes: beside them only the names of ours tell. */
+/* Threads of this process. The thread sanitizer starts threads of its own when it likes: beside
+ * them only the names of ours tell. */
 static int own_threads(void)
 {
     if (!counts_by_name()) {
@@ -69,8 +71,8 @@ static void expect_threads(int wanted)
     }
 }
 
-static rmq_consumer *one_worker_consumer(const struct tl_cluster *cluster, int number, rmq_listener_fn listener,
-                                         void *user)
+static rmq_consumer *one_worker_consumer(const struct tl_cluster *cluster, int number,
+                                         rmq_listener_fn listener, void *user)
 {
     rmq_consumer_options options;
     rmq_consumer *consumer = NULL;
@@ -185,7 +187,8 @@ static void rounds_of_start_and_stop_leave_nothing(void)
     rmq_error *err = NULL;
     int rounds = 60 / slow_build() + 4;
     tl_cluster_start(&cluster, 4);
-    rmq_producer *keeper = tl_producer(&cluster); /* so that the shared threads stay between the rounds */
+    /* so that the shared threads stay between the rounds */
+    rmq_producer *keeper = tl_producer(&cluster);
     tl_send(&cluster, keeper, "m", 0, 1);
     TL_EQUAL(pthread_create(&thread, NULL, keep_sending, &sender), 0);
     TL_CHECK(tl_wait(has_sent, &sender, 10000));
@@ -202,7 +205,8 @@ static void rounds_of_start_and_stop_leave_nothing(void)
         }
     }
     pthread_join(thread, NULL);
-    /* The broker, in this process too, closes its ends of the connections when it sees ours closed. */
+    /* The broker, in this process too, closes its ends of the connections when it sees ours
+     * closed. */
     TL_CHECK(tl_wait(uses_no_more_than, &before, 5000));
     rmq_producer_destroy(keeper);
     tl_cluster_stop(&cluster);
@@ -316,7 +320,8 @@ static void sends_cut_off_by_shutdown_complete_once(void)
     tl_cluster_stop(&cluster);
 }
 
-static void use_in_child(const struct tl_cluster *cluster, rmq_producer *producer, rmq_consumer *consumer)
+static void use_in_child(const struct tl_cluster *cluster, rmq_producer *producer,
+                         rmq_consumer *consumer)
 {
     rmq_message *message = NULL;
     rmq_batch *batch = NULL;

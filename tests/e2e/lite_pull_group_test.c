@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Members of a lite pull group come, go and die, brokers and connections fail: what one of them polled counts, all else comes to another. */
+/* Members of a lite pull group come, go and die, brokers and connections fail: what one of them
+ * polled counts, all else comes to another. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@ static rmq_lite_pull_consumer *join(const struct tl_cluster *cluster, const char
     return consumer;
 }
 
-/* A second member joins and leaves all the time, slow enough to have fetched more than it polled. */
+/* A second member joins and leaves all the time, slow enough to have fetched more than it
+ * polled. */
 static void join_and_leave(int queues)
 {
     struct tl_cluster cluster;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What a program's log shows at the default level when something is away: one line when it goes, one when it is back, however much waits for it.
+ * What a program's log shows at the default level when something is away: one line when it goes,
+ * one when it is back, however much waits for it.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ static void fail_to_send(rmq_producer *producer, const char *topic, rmq_status e
     rmq_message_destroy(message);
 }
 
-/* On an address that no other test uses, so that its port is still free when it is started again. */
+/* On an address that no other test uses, so that its port is still free when it is started
+ * again. */
 static rmq_namesrv *start_namesrv(int port)
 {
     rmq_namesrv *namesrv = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Many brokers and name servers in one process: started and stopped in any order, again and again, behind a list in which one name server is silent and
- * one is dead.
+ * Many brokers and name servers in one process: started and stopped in any order, again and again,
+ * behind a list in which one name server is silent and one is dead.
  */
 #include <stdio.h>
 #include <stdlib.h>

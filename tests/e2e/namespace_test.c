@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Namespaces: with the first kind brokers know full names and the program plain ones, in every client and in what it shows; the second kind goes with each
- * request. The name server is asked by an administrator who has no namespace.
+ * Namespaces: with the first kind brokers know full names and the program plain ones, in every
+ * client and in what it shows; the second kind goes with each request. The name server is asked by
+ * an administrator who has no namespace.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -162,8 +163,8 @@ static void who_has_no_namespace_sees_the_full_name(void)
     rmq_error *err = NULL;
     open_names(&names, 2);
     send_many(&names, MANY);
-    rmq_consumer *consumer = consumer_of(&names, names.cluster.group, NULL, names.full,
-                                         tl_seen_listener, &seen);
+    rmq_consumer *consumer =
+        consumer_of(&names, names.cluster.group, NULL, names.full, tl_seen_listener, &seen);
     tl_seen_wait(&seen, MANY, WAIT_MS);
     rmq_consumer_destroy(consumer);
     rmq_admin *admin = NULL;
@@ -217,8 +218,10 @@ static void every_way_of_sending_reaches_the_namespace(void)
     keyed.sharding_key = "key";
     TL_OK(rmq_producer_send_async(producer, messages[0], note_sent, plain, &err));
     TL_OK(rmq_producer_send_oneway(producer, messages[1], &err));
-    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)&messages[2], 2, 0, NULL, &err));
-    TL_OK(rmq_producer_send_in_transaction(producer, messages[4], commit, NULL, 0, NULL, NULL, &err));
+    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)&messages[2], 2, 0, NULL,
+                                  &err));
+    TL_OK(
+        rmq_producer_send_in_transaction(producer, messages[4], commit, NULL, 0, NULL, NULL, &err));
     TL_OK(rmq_producer_send_with(producer, messages[5], &keyed, NULL, &err));
     TL_OK(rmq_producer_publish_queues(producer, names.plain, 0, &queues, &err));
     TL_EQUAL(rmq_queues_count(queues), 2);
@@ -354,7 +357,8 @@ static void a_pop_consumer_names_topics_plainly(void)
             const rmq_message_view *view = rmq_pop_result_at(result, i);
             TL_CHECK(strcmp(rmq_message_view_topic(view), names.plain) == 0);
             tl_seen_add(&seen, view);
-            TL_OK(rmq_pop_consumer_ack(consumer, names.plain, rmq_pop_result_handle(result, i), 0, &err));
+            TL_OK(rmq_pop_consumer_ack(consumer, names.plain, rmq_pop_result_handle(result, i), 0,
+                                       &err));
         }
         rmq_pop_result_destroy(result);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The pop consumer: popped, acknowledged alone and together, given back, in order, from several processes' point of view. */
+/* The pop consumer: popped, acknowledged alone and together, given back, in order, from several
+ * processes' point of view. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -131,9 +132,8 @@ static void a_message_is_kept_longer_and_acknowledged_by_its_new_handle(void)
     tl_send(&cluster, producer, "m", 0, 1);
     rmq_pop_result *result = pop_one(consumer, cluster.topic, 10000);
     TL_CHECK(result != NULL);
-    TL_OK(rmq_pop_consumer_change_invisible_time(consumer, cluster.topic,
-                                                 rmq_pop_result_handle(result, 0), 60000, 0,
-                                                 &handle, &err));
+    TL_OK(rmq_pop_consumer_change_invisible_time(
+        consumer, cluster.topic, rmq_pop_result_handle(result, 0), 60000, 0, &handle, &err));
     TL_CHECK(pop_one(consumer, cluster.topic, 2000) == NULL); /* the old time has passed */
     TL_OK(rmq_pop_consumer_ack(consumer, cluster.topic, handle, 0, &err));
     rmq_string_free(handle);

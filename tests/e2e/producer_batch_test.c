@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Batches that the library makes by itself: of asynchronous sends that come close together, and of long lists. */
+/* Batches that the library makes by itself: of asynchronous sends that come close together, and of
+ * long lists. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,7 +190,8 @@ static void every_passenger_shares_the_fate_of_its_batch(void)
     struct way way;
     static struct told told;
     open_way(&way, 5, 4194304);
-    TL_CHECK(tl_proxy_script(way.detour.proxy, "answer request 320 times -1 code 13 remark illegal"));
+    TL_CHECK(
+        tl_proxy_script(way.detour.proxy, "answer request 320 times -1 code 13 remark illegal"));
     told.wanted = 50;
     send_numbered(&way, &told, 50);
     TL_CHECK(tl_wait(are_all, &told, WAIT_MS));

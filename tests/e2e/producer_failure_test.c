@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The failure matrix: what a bad way to the broker does, for each kind of send, half messages of transactions among them. Every accepted send has one
- * outcome, the documented one, by its deadline.
- * How late a thread may be on this machine is measured beside it.
+ * The failure matrix: what a bad way to the broker does, for each kind of send, half messages of
+ * transactions among them. Every accepted send has one outcome, the documented one, by its
+ * deadline. How late a thread may be on this machine is measured beside it.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -66,7 +66,8 @@ static void end_measuring(struct lateness *lateness)
     pthread_join(lateness->thread, NULL);
 }
 
-/* 50 ms and 5 %, and for each thread on the way what this machine takes to wake one. Of a machine that is busy the measuring thread does not see all. */
+/* 50 ms and 5 %, and for each thread on the way what this machine takes to wake one. Of a machine
+ * that is busy the measuring thread does not see all. */
 static int64_t latest_ms(const struct lateness *lateness, int64_t timeout_ms)
 {
     int64_t worst = atomic_load(&lateness->worst_ms);
@@ -290,7 +291,8 @@ static void run_row(struct way *way, const struct row *row, enum kind kind,
     tl_proxy_clear(way->detour.proxy);
     int least = row->stored_least;
     int most = row->stored_most;
-    if (kind == KIND_TRANSACTION) { /* only a commit makes a message, and there is one for a half that was answered */
+    /* only a commit makes a message, and there is one for a half that was answered */
+    if (kind == KIND_TRANSACTION) {
         least = most = outcome.status == RMQ_OK;
         TL_EQUAL(atomic_load(&outcome.executed), least);
     }
@@ -307,8 +309,8 @@ static void run_row(struct way *way, const struct row *row, enum kind kind,
     struct stored_wait last = {way, now + messages}; /* before the next row counts */
     TL_CHECK(tl_wait(has_stored, &last, WAIT_MS));
     if (now - before > (int64_t)most * messages) {
-        tl_fail(__FILE__, __LINE__, "%s, kind %d: %lld stored, not %d at most", row->name, (int)kind,
-                (long long)(now - before), most * messages);
+        tl_fail(__FILE__, __LINE__, "%s, kind %d: %lld stored, not %d at most", row->name,
+                (int)kind, (long long)(now - before), most * messages);
     }
     TL_EQUAL(atomic_load(&outcome.calls), 1);
     TL_EQUAL(atomic_load(&after.calls), 1);
@@ -502,7 +504,8 @@ static void every_error_code_of_a_broker_is_told_as_it_is(void)
             TL_EQUAL(outcome.status, RMQ_ERR_BROKER);
             TL_EQUAL(outcome.code, codes[i]);
             TL_CHECK(!outcome.maybe_stored);
-            TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_V2) - before, is_tried_again(codes[i]) ? 3 : 1);
+            TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_V2) - before,
+                     is_tried_again(codes[i]) ? 3 : 1);
         }
     }
     close_way(&way);

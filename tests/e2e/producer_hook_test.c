@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Hooks around sends: order, what they see, refusals, properties they add, one end for each beginning. */
+/* Hooks around sends: order, what they see, refusals, properties they add, one end for each
+ * beginning. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Every way to send: blocking, callback, event queue, one-way, batch, to a queue, by selector and key; large and compressed bodies; what is refused
- * before it is sent.
+ * Every way to send: blocking, callback, event queue, one-way, batch, to a queue, by selector and
+ * key; large and compressed bodies; what is refused before it is sent.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -235,7 +235,8 @@ static void events_complete_with_their_tokens(void)
     rmq_event_destroy(kept);
     TL_OK(rmq_producer_send_event(producer, message, 7, &err));
     TL_EQUAL(rmq_events_take(events, &kept, 1, WAIT_MS), 1);
-    TL_OK(rmq_producer_send_event(producer, message, 8, &err)); /* taken when the producer is gone */
+    /* taken when the producer is gone */
+    TL_OK(rmq_producer_send_event(producer, message, 8, &err));
     TL_OK(rmq_producer_shutdown(producer, 0, &err));
     rmq_producer_destroy(producer);
     TL_EQUAL(rmq_event_token(kept), 7);
@@ -385,7 +386,8 @@ static void a_time_out_may_be_of_any_size(void)
     tl_cluster_stop(&cluster);
 }
 
-/* Under memcheck this also shows that the refusal reads nothing of a message that was not stored. */
+/* Under memcheck this also shows that the refusal reads nothing of a message that was not
+ * stored. */
 static void a_body_over_the_broker_s_limit_is_refused_with_its_words(void)
 {
     struct tl_cluster cluster;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Sends while servers are dead, silent, slow, refusing or restarted: one deadline, shares, brokers that are avoided and come back, name servers that
- * are skipped, errors that say what happened.
+ * Sends while servers are dead, silent, slow, refusing or restarted: one deadline, shares, brokers
+ * that are avoided and come back, name servers that are skipped, errors that say what happened.
  */
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -107,7 +107,8 @@ static void b08_one_of_two_brokers_never_answers_and_all_sends_succeed(void)
     TL_EQUAL(stored_in(cluster.namesrv, cluster.topic), 200);
     qsort(took + 5, 195, sizeof took[0], compare_ms);
     printf("p99 from the sixth on: %lld ms\n", (long long)took[5 + 193]);
-    TL_CHECK(took[5 + 193] < ATTEMPT_MS); /* the aim is 100, which is for a machine that does nothing else */
+    /* the aim is 100, which is for a machine that does nothing else */
+    TL_CHECK(took[5 + 193] < ATTEMPT_MS);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
     tl_namesrv_stop(ns);
@@ -161,8 +162,9 @@ static rmq_broker *another_broker(const char *topic, int queues)
     return broker;
 }
 
-/* Field case B08: the answers of one broker are late by as much as the whole send may take. All sends succeed, late answers are dropped quietly, and a message
- * is there twice only where a line of the log says that it was tried again. */
+/* Field case B08: the answers of one broker are late by as much as the whole send may take. All
+ * sends succeed, late answers are dropped quietly, and a message is there twice only where a line
+ * of the log says that it was tried again. */
 static void b08_late_answers_make_a_second_message_only_for_a_logged_retry(void)
 {
     struct tl_cluster cluster;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The end of a producer: it drains, cuts off at its deadline, completes every accepted send once, may be called by anybody at any time, and is inert in
- * a forked child.
+ * The end of a producer: it drains, cuts off at its deadline, completes every accepted send once,
+ * may be called by anybody at any time, and is inert in a forked child.
  */
 #include <pthread.h>
 #include <stdatomic.h>

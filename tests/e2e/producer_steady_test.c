@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A producer that has been at work for long: what a send allocates, what sends leave behind when they succeed and when they fail, and forks beside it.
- * The library's allocations are counted through rmq_set_allocator; each case is a process of its own.
+ * A producer that has been at work for long: what a send allocates, what sends leave behind when
+ * they succeed and when they fail, and forks beside it. The library's allocations are counted
+ * through rmq_set_allocator; each case is a process of its own.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -113,7 +114,8 @@ static void an_asynchronous_send_of_a_taken_body_costs_one_allocation(void)
     send_many(producer, message, 4000);
     long long cost = atomic_load(&made) - before;
     TL_CHECK(cost >= 4000); /* the counters count */
-    /* One for each send; reads bring some, at most one an answer when they come one by one, which many never do. */
+    /* One for each send; reads bring some, at most one an answer when they come one by one, which
+     * many never do. */
     if (cost > 7600) {
         tl_fail(__FILE__, __LINE__, "%lld allocations for 4000 sends", cost);
     }
@@ -227,7 +229,8 @@ static void fail_many(rmq_producer *producer, const rmq_message *message, int co
     TL_EQUAL(atomic_load(&tally.failed), count);
 }
 
-/* What the last callbacks were told of is freed behind them, and a thousand operations more, of two blocks each, may be kept for later. */
+/* What the last callbacks were told of is freed behind them, and a thousand operations more, of two
+ * blocks each, may be kept for later. */
 static bool is_back(void *arg)
 {
     return atomic_load(&live) - *(const long long *)arg < 2500;
@@ -278,7 +281,8 @@ static void *keep_sending(void *arg)
     return NULL;
 }
 
-/* In the child: no call of Check and none that locks what another thread of the parent may have held. */
+/* In the child: no call of Check and none that locks what another thread of the parent may have
+ * held. */
 static void be_a_child(struct busy *busy)
 {
     alarm(20);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Where a send goes and how long it may take when the program says so: keys, groups, choices, time-outs of single sends, codes that are tried again.
+ * Where a send goes and how long it may take when the program says so: keys, groups, choices,
+ * time-outs of single sends, codes that are tried again.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -214,7 +215,8 @@ struct way {
     rmq_producer *producer;
 };
 
-/* A producer that reaches the broker through a proxy; its own deadline is beyond that of the case. */
+/* A producer that reaches the broker through a proxy; its own deadline is beyond that of the
+ * case. */
 static void open_way(const struct tl_cluster *cluster, const char *codes, struct way *way)
 {
     char brokers[256];

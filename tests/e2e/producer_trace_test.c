@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The message trace: what is recorded of sends and listener calls, when it is sent, what is dropped. */
+/* The message trace: what is recorded of sends and listener calls, when it is sent, what is
+ * dropped. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

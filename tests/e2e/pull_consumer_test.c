@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The pull consumer: pulls of every status, waiting at the broker, callbacks, offsets, shares of queues. */
+/* The pull consumer: pulls of every status, waiting at the broker, callbacks, offsets, shares of
+ * queues. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,33 +101,37 @@ static void every_status_tells_next_smallest_and_largest_offset(void)
     TL_CHECK(rmq_pull_result_at(result, 4) == NULL);
     rmq_pull_result_destroy(result);
 
-    TL_OK(rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, "odd", 0, 32, 0, &result, &err));
+    TL_OK(
+        rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, "odd", 0, 32, 0, &result, &err));
     TL_EQUAL(rmq_pull_result_count(result), 5);
     TL_CHECK(strcmp(rmq_message_view_tag(rmq_pull_result_at(result, 0)), "odd") == 0);
     rmq_pull_result_destroy(result);
 
-    TL_OK(rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, "no", 0, 32, 0, &result, &err));
+    TL_OK(
+        rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, "no", 0, 32, 0, &result, &err));
     TL_EQUAL(rmq_pull_result_status(result), RMQ_PULL_NO_MATCHED_MSG);
     TL_EQUAL(rmq_pull_result_next_begin_offset(result), 10);
     TL_EQUAL(rmq_pull_result_max_offset(result), 10);
     rmq_pull_result_destroy(result);
 
-    TL_OK(rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, NULL, 10, 32, 0, &result, &err));
+    TL_OK(
+        rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, NULL, 10, 32, 0, &result, &err));
     TL_EQUAL(rmq_pull_result_status(result), RMQ_PULL_NO_NEW_MSG);
     TL_EQUAL(rmq_pull_result_next_begin_offset(result), 10);
     rmq_pull_result_destroy(result);
 
-    TL_OK(rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, NULL, 99, 32, 0, &result, &err));
+    TL_OK(
+        rmq_pull_consumer_pull(consumer, cluster.topic, broker, 1, NULL, 99, 32, 0, &result, &err));
     TL_EQUAL(rmq_pull_result_status(result), RMQ_PULL_OFFSET_ILLEGAL);
     TL_EQUAL(rmq_pull_result_next_begin_offset(result), 10);
     rmq_pull_result_destroy(result);
 
-    TL_EQUAL(rmq_pull_consumer_pull(consumer, cluster.topic, "nobody", 1, NULL, 0, 32, 0, &result,
-                                    NULL),
-             RMQ_ERR_NO_BROKER);
-    TL_EQUAL(rmq_pull_consumer_pull(consumer, cluster.topic, broker, 77, NULL, 0, 32, 0, &result,
-                                    &err),
-             RMQ_ERR_BROKER);
+    TL_EQUAL(
+        rmq_pull_consumer_pull(consumer, cluster.topic, "nobody", 1, NULL, 0, 32, 0, &result, NULL),
+        RMQ_ERR_NO_BROKER);
+    TL_EQUAL(
+        rmq_pull_consumer_pull(consumer, cluster.topic, broker, 77, NULL, 0, 32, 0, &result, &err),
+        RMQ_ERR_BROKER);
     TL_CHECK(rmq_error_remote_code(err) != 0);
     rmq_error_destroy(err);
     rmq_pull_consumer_destroy(consumer);
@@ -165,7 +170,8 @@ static void tags_of_equal_hash_are_told_apart(void)
     tl_cluster_stop(&cluster);
 }
 
-/* The broker evaluates a condition on properties; one that it cannot read it refuses with its words. */
+/* The broker evaluates a condition on properties; one that it cannot read it refuses with its
+ * words. */
 static void conditions_on_properties_choose_what_is_pulled(void)
 {
     static const char *const options[] = {"enablePropertyFilter", "true", NULL};
@@ -190,9 +196,9 @@ static void conditions_on_properties_choose_what_is_pulled(void)
                                           "*", 0, 32, false, 0, &result, &err));
     TL_EQUAL(rmq_pull_result_count(result), 10);
     rmq_pull_result_destroy(result);
-    rmq_status st = rmq_pull_consumer_pull_selector(consumer, cluster.topic, broker, 0,
-                                                    RMQ_EXPRESSION_SQL92, "n >> 3", 0, 32, false, 0,
-                                                    &result, NULL);
+    rmq_status st =
+        rmq_pull_consumer_pull_selector(consumer, cluster.topic, broker, 0, RMQ_EXPRESSION_SQL92,
+                                        "n >> 3", 0, 32, false, 0, &result, NULL);
     if (cluster.broker) { /* Apache's takes it for none */
         TL_EQUAL(st, RMQ_ERR_BROKER);
     } else if (st == RMQ_OK) {
@@ -299,21 +305,26 @@ static void offsets_are_remembered_stored_and_found_again(void)
     broker_of(consumer, &cluster, broker, sizeof broker);
     tl_send(&cluster, producer, "m", 0, 20);
     wait_readable(consumer, &cluster, broker, 0, 20);
-    rmq_status st = rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset, NULL);
-    /* A broker of 4.x has no way to say "none" of a queue whose first message is still there: it says 0. */
+    rmq_status st =
+        rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset, NULL);
+    /* A broker of 4.x has no way to say "none" of a queue whose first message is still there: it
+     * says 0. */
     TL_CHECK(st == RMQ_ERR_NOT_FOUND || (cluster.broker == NULL && st == RMQ_OK && offset == 0));
     TL_OK(rmq_pull_consumer_update_offset(consumer, cluster.topic, broker, 0, 7, &err));
-    TL_OK(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset, &err));
+    TL_OK(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset,
+                                         &err));
     TL_EQUAL(offset, 7);
     TL_OK(rmq_pull_consumer_persist_offsets(consumer, 0, &err));
-    TL_OK(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, true, 0, &offset, &err));
+    TL_OK(
+        rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, true, 0, &offset, &err));
     TL_EQUAL(offset, 7);
     TL_OK(rmq_pull_consumer_update_offset(consumer, cluster.topic, broker, 0, 9, &err));
     rmq_pull_consumer_destroy(consumer);
 
     consumer = open_consumer(&cluster, NULL, NULL);
     TL_OK(rmq_pull_consumer_start(consumer, &err));
-    TL_OK(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset, &err));
+    TL_OK(rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, false, 0, &offset,
+                                         &err));
     TL_EQUAL(offset, 9);
     TL_OK(rmq_pull_consumer_min_offset(consumer, cluster.topic, broker, 0, 0, &offset, &err));
     TL_EQUAL(offset, 0);

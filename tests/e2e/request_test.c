@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Requests and replies: many at once, each reply to its request; bodies of all sizes; what is known when no reply comes, the replier is
- * told that nobody waits, or the requester is shut down.
+ * Requests and replies: many at once, each reply to its request; bodies of all sizes; what is known
+ * when no reply comes, the replier is told that nobody waits, or the requester is shut down.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -157,7 +157,8 @@ static void send_many(const struct tl_cluster *cluster, rmq_producer *producer, 
         rmq_message *message =
             message_of(cluster, body, (size_t)snprintf(body, sizeof body, "request %d", i));
         ones[i] = (struct one){.many = many, .number = i};
-        TL_OK(rmq_producer_request_async(producer, message, timeout_ms, note_reply, &ones[i], &err));
+        TL_OK(
+            rmq_producer_request_async(producer, message, timeout_ms, note_reply, &ones[i], &err));
         rmq_message_destroy(message);
     }
 }
@@ -195,7 +196,8 @@ static void a_request_without_a_reply_ends_at_its_deadline(void)
     start_server(&cluster, &server);
     rmq_producer *producer = tl_producer(&cluster);
     rmq_message *message = message_of(&cluster, "hello", 5);
-    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err)); /* no request: cannot be replied to */
+    /* no request: cannot be replied to */
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_CHECK(tl_wait(has_failed, &server, WAIT_MS));
     atomic_store(&server.silent, 1);
     int64_t start = tl_now_ms();

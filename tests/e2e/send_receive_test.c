@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The whole line: a producer, a broker, a push consumer. Runs against the broker in the process, or any with RMQ_NAMESRV.
+ * The whole line: a producer, a broker, a push consumer. Runs against the broker in the process, or
+ * any with RMQ_NAMESRV.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -123,7 +124,8 @@ static void every_field_arrives(void)
     tl_cluster_stop(&cluster);
 }
 
-static void send_tagged(const struct tl_cluster *cluster, rmq_producer *producer, const char *tag, int number)
+static void send_tagged(const struct tl_cluster *cluster, rmq_producer *producer, const char *tag,
+                        int number)
 {
     rmq_message *message = NULL;
     rmq_error *err = NULL;
@@ -218,7 +220,8 @@ static void a_batch_is_one_request_with_an_id_for_each(void)
         TL_OK(rmq_message_set_property(messages[i], "n", text));
         TL_OK(rmq_message_copy_body(messages[i], text, strlen(text)));
     }
-    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)messages, 50, 0, &result, &err));
+    TL_OK(rmq_producer_send_batch(producer, (const rmq_message *const *)messages, 50, 0, &result,
+                                  &err));
     for (const char *p = rmq_send_result_msg_id(result); *p != '\0'; p++) {
         commas += *p == ',';
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq store inspect|verify|rebuild` on the store of a broker that was stopped: what it prints and its exit codes, whole and damaged.
+ * `rmq store inspect|verify|rebuild` on the store of a broker that was stopped: what it prints and
+ * its exit codes, whole and damaged.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -122,7 +123,8 @@ static void exit_codes_tell_what_is_wrong(void)
     expect("verify -o json", dir, 5, "\"findings\":[\"no message at commit-log offset ");
     expect("rebuild", dir, 1, "");
     expect("rebuild --salvage", dir, 0, "rebuilt");
-    expect("verify -o json", dir, 0, "\"logMessages\":200,"); /* 199, and the cover of the lost one */
+    /* 199, and the cover of the lost one */
+    expect("verify -o json", dir, 0, "\"logMessages\":200,");
     expect("verify -o json", dir, 0, "\"queueEntries\":199,");
     shell("rm -r %s", dir);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What is really synced, seen below the libraries: a send that was acknowledged under synchronous flush was written before, also after a start that
- * recovered; and what senders are told when the system's sync fails. The calls are those of tests/lib/preload/sync.c.
+ * What is really synced, seen below the libraries: a send that was acknowledged under synchronous
+ * flush was written before, also after a start that recovered; and what senders are told when the
+ * system's sync fails. The calls are those of tests/lib/preload/sync.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +37,8 @@ static void start_on(struct tl_cluster *cluster, const char *dir)
     TL_OK(rmq_broker_start(config, &cluster->broker, &err));
     rmq_broker_config_destroy(config);
     TL_OK(rmq_broker_create_topic(cluster->broker, cluster->topic, 1, &err));
-    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", rmq_broker_namesrv_addr(cluster->broker));
+    snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s",
+             rmq_broker_namesrv_addr(cluster->broker));
 }
 
 static void begin(char dir[32])
@@ -54,7 +56,8 @@ static void end(const char *dir)
     TL_EQUAL(system(command), 0);
 }
 
-/* Up to which byte the first commit-log file below dir was synced, according to the record; -1 never. *from: the lowest byte of it. */
+/* Up to which byte the first commit-log file below dir was synced, according to the record; -1
+ * never. *from: the lowest byte of it. */
 static long synced_upto(const char *dir, long *from)
 {
     char path[200];
@@ -67,7 +70,8 @@ static long synced_upto(const char *dir, long *from)
     while (fgets(line, sizeof line, record)) {
         unsigned long a;
         unsigned long b;
-        if (strncmp(line, path, strlen(path)) == 0 && sscanf(line + strlen(path), "%lu %lu", &a, &b) == 2 && b > 0) {
+        if (strncmp(line, path, strlen(path)) == 0 &&
+            sscanf(line + strlen(path), "%lu %lu", &a, &b) == 2 && b > 0) {
             upto = (long)b > upto ? (long)b : upto;
             *from = *from < 0 || (long)a < *from ? (long)a : *from;
         }
@@ -85,7 +89,8 @@ static long log_offset(const rmq_send_result *result)
     return strtol(id + n - 16, NULL, 16);
 }
 
-static rmq_status send_one(const struct tl_cluster *cluster, rmq_producer *producer, int n, long *offset, rmq_error **err)
+static rmq_status send_one(const struct tl_cluster *cluster, rmq_producer *producer, int n,
+                           long *offset, rmq_error **err)
 {
     rmq_message *message = NULL;
     rmq_send_result *result = NULL;
@@ -152,7 +157,8 @@ static void what_a_start_recovers_is_synced_before_others_are_acknowledged_behin
     for (int n = 0; n < 20; n++) {
         TL_OK(send_one(&cluster, producer, n, &offset, &err));
     }
-    TL_OK(rmq_broker_fault_power_cut(cluster.broker, cut, 0, &err)); /* copied: nothing of it is known to be on disk */
+    /* copied: nothing of it is known to be on disk */
+    TL_OK(rmq_broker_fault_power_cut(cluster.broker, cut, 0, &err));
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
     start_on(&after, cut);
@@ -204,7 +210,8 @@ static void when_the_systems_sync_fails_no_send_is_acknowledged_and_nothing_is_s
     atomic_store(&state->good_calls, INT64_MAX);
     struct attempt attempt = {&cluster, producer, 5};
     TL_CHECK(tl_wait(is_taken, &attempt, WAIT_MS));
-    tl_seen_wait(&seen, 3, WAIT_MS); /* message 1 was stored and is on disk now; 2 to 4 were refused */
+    /* message 1 was stored and is on disk now; 2 to 4 were refused */
+    tl_seen_wait(&seen, 3, WAIT_MS);
     TL_EQUAL(atomic_load(&seen.times[5]), 1);
     TL_EQUAL(atomic_load(&seen.times[3]), 0);
     rmq_consumer_destroy(consumer);
@@ -222,7 +229,8 @@ static const struct tl_case cases[] = {
 int main(int argc, char **argv)
 {
     char record[64];
-    snprintf(record, sizeof record, "/tmp/rmq-sync-log-%d", (int)getpid()); /* the same process after exec */
+    /* the same process after exec */
+    snprintf(record, sizeof record, "/tmp/rmq-sync-log-%d", (int)getpid());
     setenv("TL_SYNC_LOG", record, 1);
     state = tl_preload(argv, "sync", "TL_SYNC_FILE", sizeof *state);
     if (!state) {

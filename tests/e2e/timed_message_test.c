@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Messages for a time: delivered then and not before, in every way of sending; taken back by their handles; refused in batches. */
+/* Messages for a time: delivered then and not before, in every way of sending; taken back by their
+ * handles; refused in batches. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static rmq_consume_result look_at_time(const rmq_message_view *const *messages, 
 {
     int64_t now_ms = wall_ms();
     for (size_t i = 0; i < count; i++) {
-        if (now_ms < atoll(rmq_message_view_property(messages[i], "due")) - *(const int64_t *)user) {
+        if (now_ms <
+            atoll(rmq_message_view_property(messages[i], "due")) - *(const int64_t *)user) {
             atomic_fetch_add(&too_early, 1);
         }
     }
@@ -96,10 +98,12 @@ static void a_recalled_message_never_comes(void)
         rmq_message_destroy(message);
     }
     TL_EQUAL(rmq_producer_recall(producer, cluster.topic, "nonsense", 0, NULL), RMQ_ERR_INVALID);
-    TL_OK(rmq_producer_recall(producer, cluster.topic, rmq_send_result_recall_handle(results[0]), 0, &err));
+    TL_OK(rmq_producer_recall(producer, cluster.topic, rmq_send_result_recall_handle(results[0]), 0,
+                              &err));
     rmq_consumer *consumer = tl_consumer(&cluster, "*", look_at_time, &early_ms);
     tl_seen_wait(&seen, 1, WAIT_MS);
-    TL_EQUAL(rmq_producer_recall(producer, cluster.topic, rmq_send_result_recall_handle(results[0]), 0, &err),
+    TL_EQUAL(rmq_producer_recall(producer, cluster.topic, rmq_send_result_recall_handle(results[0]),
+                                 0, &err),
              RMQ_ERR_BROKER);
     TL_EQUAL(rmq_error_remote_code(err), 604);
     rmq_error_destroy(err);
@@ -141,7 +145,8 @@ static void times_are_checked_and_the_last_one_counts(void)
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        {"messages_come_at_their_time_and_not_before", messages_come_at_their_time_and_not_before, 60},
+        {"messages_come_at_their_time_and_not_before", messages_come_at_their_time_and_not_before,
+         60},
         {"a_recalled_message_never_comes", a_recalled_message_never_comes, 60},
         TL_CASE(times_are_checked_and_the_last_one_counts),
     };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Ends of transactions over a bad way: whatever becomes of the end and its answer, the caller is told the documented outcome by its deadline, and when the
- * way is good again, the answer to the broker's question leads to exactly one message. (Half messages are in producer_failure_test.)
+ * Ends of transactions over a bad way: whatever becomes of the end and its answer, the caller is
+ * told the documented outcome by its deadline, and when the way is good again, the answer to the
+ * broker's question leads to exactly one message. (Half messages are in producer_failure_test.)
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,13 +16,18 @@
 #include "lib/proxy.h"
 #include "lib/usage.h"
 
-#define WAIT_MS     30000
-#define TIMEOUT_MS  400 /* of an end */
-#define MACHINE_MS  10000 /* a machine may be slow, but a deadline that is not kept is never */
+#define WAIT_MS    30000
+#define TIMEOUT_MS 400   /* of an end */
+#define MACHINE_MS 10000 /* a machine may be slow, but a deadline that is not kept is never */
 
 /* Asked often and for as long as it takes. */
-static const char *const asking[] = {"transactionTimeOut", "200", "transactionCheckInterval", "100",
-                                     "transactionCheckMax", "100000", NULL};
+static const char *const asking[] = {"transactionTimeOut",
+                                     "200",
+                                     "transactionCheckInterval",
+                                     "100",
+                                     "transactionCheckMax",
+                                     "100000",
+                                     NULL};
 
 struct way {
     struct tl_detour detour;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Transactions: committed, rolled back and open ones by thirds; questions answered by another producer of the group, also when the one that prepared was
- * killed; answers through the event queue; what is known after a failure; shutdown while questions come. Against a real broker with a short
- * transactionCheckInterval, too.
+ * Transactions: committed, rolled back and open ones by thirds; questions answered by another
+ * producer of the group, also when the one that prepared was killed; answers through the event
+ * queue; what is known after a failure; shutdown while questions come. Against a real broker with a
+ * short transactionCheckInterval, too.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,14 +18,15 @@
 #include "lib/cluster.h"
 #include "lib/usage.h"
 
-#define WAIT_MS      120000 /* a real broker asks every few seconds at most */
-#define QUEUES       4
-#define END          37
-#define MANY         300
-#define LARGE_BYTES  6000 /* compressed on the way */
-#define LARGE_EVERY  10
+#define WAIT_MS     120000 /* a real broker asks every few seconds at most */
+#define QUEUES      4
+#define END         37
+#define MANY        300
+#define LARGE_BYTES 6000 /* compressed on the way */
+#define LARGE_EVERY 10
 
-static const char *const quick[] = {"transactionTimeOut", "100", "transactionCheckInterval", "100", NULL};
+static const char *const quick[] = {"transactionTimeOut", "100", "transactionCheckInterval", "100",
+                                    NULL};
 
 static struct tl_seen seen;
 
@@ -32,7 +34,7 @@ static struct tl_seen seen;
 struct asked {
     atomic_int times[MANY];
     atomic_int total;
-    atomic_int wrong; /* another body than was sent */
+    atomic_int wrong;       /* another body than was sent */
     rmq_producer *producer; /* shut down by the first question, if set */
 };
 
@@ -73,7 +75,8 @@ static rmq_producer *producer_of(const struct tl_cluster *cluster, rmq_transacti
     options.transaction_check = check;
     options.transaction_check_user = user;
     options.events = events;
-    options.heartbeat_broker_interval_ms = 1000; /* one that does not send learns brokers from the topic's route */
+    /* one that does not send learns brokers from the topic's route */
+    options.heartbeat_broker_interval_ms = 1000;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     return producer;
 }
@@ -90,7 +93,8 @@ static void introduce(const struct tl_cluster *cluster, rmq_producer *producer)
     rmq_message_destroy(message);
 }
 
-static rmq_transaction_state note_question(struct asked *asked, const rmq_message_view *message, int *n)
+static rmq_transaction_state note_question(struct asked *asked, const rmq_message_view *message,
+                                           int *n)
 {
     char body[LARGE_BYTES];
     size_t size = 0;
@@ -113,7 +117,9 @@ static rmq_transaction_state check_by_thirds(const rmq_message_view *message, vo
 {
     int n = 0;
     rmq_transaction_state third = note_question(user, message, &n);
-    return n / 3 % 3 == 0 ? RMQ_TRANSACTION_COMMIT : n / 3 % 3 == 1 ? RMQ_TRANSACTION_ROLLBACK : third;
+    return n / 3 % 3 == 0   ? RMQ_TRANSACTION_COMMIT
+           : n / 3 % 3 == 1 ? RMQ_TRANSACTION_ROLLBACK
+                            : third;
 }
 
 /* On a slow machine those that execute ends may be asked about, too. */
@@ -131,7 +137,8 @@ static rmq_transaction_state check_commit(const rmq_message_view *message, void 
     return RMQ_TRANSACTION_COMMIT;
 }
 
-static rmq_transaction_state execute_by_thirds(const rmq_message *message, const char *id, void *user)
+static rmq_transaction_state execute_by_thirds(const rmq_message *message, const char *id,
+                                               void *user)
 {
     int n = atoi(rmq_message_property(message, "n"));
     (void)user;
@@ -155,16 +162,17 @@ static bool is_committed(int n)
 }
 
 /*
- * How often number n was consumed: never unless committed, else once. The real broker notes an end only some seconds later and may ask
- * about a transaction that was committed meanwhile; it takes the second commit too, so there each question may make one more.
+ * How often number n was consumed: never unless committed, else once. The real broker notes an end
+ * only some seconds later and may ask about a transaction that was committed meanwhile; it takes
+ * the second commit too, so there each question may make one more.
  */
 static void check_times(const struct tl_cluster *cluster, int n, bool committed, int asked)
 {
     int times = atomic_load(&seen.times[n]);
     int most = cluster->broker != NULL ? 1 : 1 + asked;
     if (times < committed || times > (committed ? most : 0)) {
-        tl_fail(__FILE__, __LINE__, "number %d, %s and asked about %d times, was consumed %d times", n,
-                committed ? "committed" : "not committed", asked, times);
+        tl_fail(__FILE__, __LINE__, "number %d, %s and asked about %d times, was consumed %d times",
+                n, committed ? "committed" : "not committed", asked, times);
     }
 }
 
@@ -183,8 +191,8 @@ static void wait_asked(struct asked *asked, int total)
 {
     struct goal goal = {asked, total};
     if (!tl_wait(all_asked, &goal, WAIT_MS)) {
-        tl_fail(__FILE__, __LINE__, "%d of %d transactions were asked about", atomic_load(&asked->total),
-                total);
+        tl_fail(__FILE__, __LINE__, "%d of %d transactions were asked about",
+                atomic_load(&asked->total), total);
     }
 }
 
@@ -194,8 +202,8 @@ static void send_one(const struct tl_cluster *cluster, rmq_producer *producer, i
     rmq_send_result *result = NULL;
     rmq_transaction_state state = RMQ_TRANSACTION_UNKNOWN;
     rmq_message *message = message_of(cluster, n);
-    TL_OK(rmq_producer_send_in_transaction(producer, message, execute_by_thirds, NULL, 10000, &state,
-                                           &result, &err));
+    TL_OK(rmq_producer_send_in_transaction(producer, message, execute_by_thirds, NULL, 10000,
+                                           &state, &result, &err));
     TL_EQUAL(state, execute_by_thirds(message, rmq_send_result_msg_id(result), NULL));
     TL_EQUAL(rmq_send_result_status(result), RMQ_SEND_OK);
     rmq_send_result_destroy(result);
@@ -245,7 +253,8 @@ static void a_transaction_in_steps_is_ended_once(void)
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     rmq_transaction *first = prepare(&cluster, producer, 1);
     rmq_transaction *second = prepare(&cluster, producer, 2);
-    TL_CHECK(strcmp(rmq_transaction_id(first), rmq_send_result_msg_id(rmq_transaction_result(first))) == 0);
+    TL_CHECK(strcmp(rmq_transaction_id(first),
+                    rmq_send_result_msg_id(rmq_transaction_result(first))) == 0);
     TL_OK(rmq_transaction_end(first, RMQ_TRANSACTION_UNKNOWN, &err));
     TL_OK(rmq_transaction_end(second, RMQ_TRANSACTION_ROLLBACK, &err));
     TL_OK(rmq_transaction_end(first, RMQ_TRANSACTION_COMMIT, &err));
@@ -296,7 +305,8 @@ static void another_producer_answers_for_one_that_was_killed(void)
     introduce(&cluster, producer);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     wait_asked(&asked, 30);
-    tl_seen_wait(&seen, 21, WAIT_MS); /* 0 … 29 without those of n / 3 % 3 == 1, and "hello" as number 0 */
+    /* 0 … 29 without those of n / 3 % 3 == 1, and "hello" as number 0 */
+    tl_seen_wait(&seen, 21, WAIT_MS);
     rmq_producer_destroy(producer);
     rmq_consumer_destroy(consumer);
     for (int n = 1; n < 30; n++) {
@@ -323,7 +333,8 @@ static void the_producers_of_a_group_share_the_questions(void)
     rmq_producer_destroy(second);
     rmq_consumer_destroy(consumer);
     for (int n = 1; n <= 30; n++) {
-        check_times(&cluster, n, true, atomic_load(&first_asked.times[n]) + atomic_load(&second_asked.times[n]));
+        check_times(&cluster, n, true,
+                    atomic_load(&first_asked.times[n]) + atomic_load(&second_asked.times[n]));
     }
     TL_CHECK(atomic_load(&first_asked.total) > 0);
     TL_CHECK(atomic_load(&second_asked.total) > 0);
@@ -351,7 +362,8 @@ static void questions_are_answered_through_the_event_queue(void)
         TL_EQUAL(n, 10);
         if (times == 2) { /* the first is not answered */
             TL_OK(rmq_producer_answer_check(producer, event, RMQ_TRANSACTION_COMMIT, &err));
-            TL_EQUAL(rmq_producer_answer_check(producer, event, RMQ_TRANSACTION_COMMIT, NULL), RMQ_ERR_STATE);
+            TL_EQUAL(rmq_producer_answer_check(producer, event, RMQ_TRANSACTION_COMMIT, NULL),
+                     RMQ_ERR_STATE);
         }
         rmq_event_destroy(event);
     }
@@ -387,8 +399,8 @@ static void an_end_that_got_lost_is_an_error_and_the_question_mends_it(void)
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     rmq_message *message = message_of(&cluster, 7);
     TL_OK(rmq_broker_fault_answer(cluster.broker, END, 1, 1, "not now", &err));
-    TL_EQUAL(rmq_producer_send_in_transaction(producer, message, execute_commit, NULL, 0, &state, &result,
-                                              &err),
+    TL_EQUAL(rmq_producer_send_in_transaction(producer, message, execute_commit, NULL, 0, &state,
+                                              &result, &err),
              RMQ_ERR_BROKER);
     TL_EQUAL(rmq_error_remote_code(err), 1);
     rmq_error_destroy(err);
@@ -414,9 +426,11 @@ static void a_half_message_that_is_refused_is_not_executed(void)
     tl_cluster_needs_own(&cluster);
     rmq_producer *producer = producer_of(&cluster, NULL, NULL, NULL);
     rmq_message *message = message_of(&cluster, 1);
-    TL_EQUAL(rmq_producer_send_in_transaction(producer, message, NULL, NULL, 0, NULL, &result, NULL),
-             RMQ_ERR_INVALID);
-    TL_EQUAL(rmq_producer_send_in_transaction(producer, message, execute_commit, NULL, 0, NULL, &result, &err),
+    TL_EQUAL(
+        rmq_producer_send_in_transaction(producer, message, NULL, NULL, 0, NULL, &result, NULL),
+        RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_producer_send_in_transaction(producer, message, execute_commit, NULL, 0, NULL,
+                                              &result, &err),
              RMQ_ERR_BROKER);
     TL_EQUAL(rmq_error_remote_code(err), 16);
     TL_CHECK(result == NULL);
@@ -454,12 +468,15 @@ static void a_producer_shut_down_by_its_checker_is_not_asked_again(void)
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        {"exactly_the_committed_messages_are_consumed", exactly_the_committed_messages_are_consumed, 240},
-        TL_CASE(a_transaction_in_steps_is_ended_once),
-        {"another_producer_answers_for_one_that_was_killed", another_producer_answers_for_one_that_was_killed,
+        {"exactly_the_committed_messages_are_consumed", exactly_the_committed_messages_are_consumed,
          240},
-        {"the_producers_of_a_group_share_the_questions", the_producers_of_a_group_share_the_questions, 240},
-        {"questions_are_answered_through_the_event_queue", questions_are_answered_through_the_event_queue, 240},
+        TL_CASE(a_transaction_in_steps_is_ended_once),
+        {"another_producer_answers_for_one_that_was_killed",
+         another_producer_answers_for_one_that_was_killed, 240},
+        {"the_producers_of_a_group_share_the_questions",
+         the_producers_of_a_group_share_the_questions, 240},
+        {"questions_are_answered_through_the_event_queue",
+         questions_are_answered_through_the_event_queue, 240},
         TL_CASE(an_end_that_got_lost_is_an_error_and_the_question_mends_it),
         TL_CASE(a_half_message_that_is_refused_is_not_executed),
         {"a_producer_shut_down_by_its_checker_is_not_asked_again",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Batch bodies: items that decode are written to the same bytes, but for the magic and CRC that nobody reads. */
+/* Batch bodies: items that decode are written to the same bytes, but for the magic and CRC that
+ * nobody reads. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

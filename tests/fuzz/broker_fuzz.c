@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Every request code with any header fields and body, against a broker with its name server in this process: each must be answered or cost its connection,
- * and the next request must be served. Input: two bytes choose the code, one the flags, then lines "name=value" up to a NUL, then the body.
+ * Every request code with any header fields and body, against a broker with its name server in this
+ * process: each must be answered or cost its connection, and the next request must be served.
+ * Input: two bytes choose the code, one the flags, then lines "name=value" up to a NUL, then the
+ * body.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +23,8 @@
 #include "base/json.h"
 #include "wire/codes.h"
 
-#define PROBE        9998 /* a code that nobody knows: it is always answered, with a remark that names it */
+/* a code that nobody knows: it is always answered, with a remark that names it */
+#define PROBE        9998
 #define PROBE_OPAQUE 77
 #define WAIT_MS      30000
 #define FIELDS_MAX   64
@@ -71,14 +74,16 @@ static int dial(const char *addr)
 }
 
 /* {"code":…,"extFields":{…}} as a frame. */
-static void add_frame(struct rq_buf *out, int32_t code, int32_t flag, int32_t opaque, struct rq_slice fields,
-                      struct rq_slice body)
+static void add_frame(struct rq_buf *out, int32_t code, int32_t flag, int32_t opaque,
+                      struct rq_slice fields, struct rq_slice body)
 {
     struct rq_buf head;
     bool first = true;
     int count = 0;
     rq_buf_init(&head, 0);
-    rq_buf_addf(&head, "{\"code\":%d,\"flag\":%d,\"language\":\"JAVA\",\"opaque\":%d,\"version\":479,\"extFields\":{",
+    rq_buf_addf(&head,
+                "{\"code\":%d,\"flag\":%d,\"language\":\"JAVA\",\"opaque\":%d,\"version\":479,"
+                "\"extFields\":{",
                 code, flag, opaque);
     while (fields.n && count++ < FIELDS_MAX) {
         const char *end = memchr(fields.p, '\n', fields.n);

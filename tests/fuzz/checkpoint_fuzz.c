@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The checkpoint and the file "contents": the first byte says which, and whether the store was closed. */
+/* The checkpoint and the file "contents": the first byte says which, and whether the store was
+ * closed. */
 #include "fuzz/store_dir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Compressed bytes: the first byte chooses the type, the rest is expanded within a bound; and the compressed registration body. */
+/* Compressed bytes: the first byte chooses the type, the rest is expanded within a bound; and the
+ * compressed registration body. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The JSON files of a broker: the first byte says which (topics, groups, offsets, delay offsets), the others are the file. What was read is
- * written, and that is read again.
+ * The JSON files of a broker: the first byte says which (topics, groups, offsets, delay offsets),
+ * the others are the file. What was read is written, and that is read again.
  */
 #include "broker/groups.h"
 #include "broker/offsets.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Frames: a stream of bytes is cut, each frame decoded, written again in both forms, and must then mean the same. Input: any bytes.
+ * Frames: a stream of bytes is cut, each frame decoded, written again in both forms, and must then
+ * mean the same. Input: any bytes.
  */
 #include <stdint.h>
 #include <stdlib.h>

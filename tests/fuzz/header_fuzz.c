@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Headers: the first byte chooses the form, the rest is the header. What decodes is read through every table of fields. */
+/* Headers: the first byte chooses the form, the rest is the header. What decodes is read through
+ * every table of fields. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Recovery of a commit log: the first byte says whether the store was closed and keeps its queues and index, the others are its first file.
+ * Recovery of a commit log: the first byte says whether the store was closed and keeps its queues
+ * and index, the others are its first file.
  */
 #include "fuzz/store_dir.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Stored messages, back to back: each that decodes is encoded to the same bytes; its body is expanded within a bound. */
+/* Stored messages, back to back: each that decodes is encoded to the same bytes; its body is
+ * expanded within a bound. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static void expand(const struct rq_msg *msg)
     }
 }
 
-/* A short topic in a message of version 2 is written in version 1: only then may the bytes differ. */
+/* A short topic in a message of version 2 is written in version 1: only then may the bytes
+ * differ. */
 static void encode_again(const struct rq_msg *msg, const char *start)
 {
     if (msg->magic == RQ_MSG_MAGIC_V2 && msg->topic.n <= RQ_MSG_TOPIC_MAX_V1) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A consume queue's files: the first byte says whether the store was closed and which file it is, the others are its bytes. */
+/* A consume queue's files: the first byte says whether the store was closed and which file it is,
+ * the others are its bytes. */
 #include "fuzz/store_dir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

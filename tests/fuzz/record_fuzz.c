@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* One record of the commit log: what is taken for good has all its parts inside, and is a message. */
+/* One record of the commit log: what is taken for good has all its parts inside, and is a
+ * message. */
 #include <stdint.h>
 #include <stdlib.h>
 

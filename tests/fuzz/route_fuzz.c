@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* JSON bodies: any text, given to every parser; what is parsed is written, and that is read again. */
+/* JSON bodies: any text, given to every parser; what is parsed is written, and that is read
+ * again. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* SQL92 filters: up to the first NUL an expression, then a property string. Whatever compiles is evaluated, twice with the same result. */
+/* SQL92 filters: up to the first NUL an expression, then a property string. Whatever compiles is
+ * evaluated, twice with the same result. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A small store for the fuzz targets of its files: made once, then copied for every input with one file replaced. Opening must end
- * well or with an error; what was opened can be asked, written to, closed, and is then whole.
+ * A small store for the fuzz targets of its files: made once, then copied for every input with one
+ * file replaced. Opening must end well or with an error; what was opened can be asked, written to,
+ * closed, and is then whole.
  */
 #ifndef RQ_TESTS_FUZZ_STORE_DIR_H
 #define RQ_TESTS_FUZZ_STORE_DIR_H
@@ -155,7 +156,8 @@ static inline void fuzz_make_store(bool fresh)
     rq_store_close(store);
 }
 
-/* Opens what is there as a broker would, asks, appends, closes; mended: then its log must be whole. */
+/* Opens what is there as a broker would, asks, appends, closes; mended: then its log must be
+ * whole. */
 static inline void fuzz_run_store(bool mended)
 {
     struct rq_store_options options;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Runs the cases of an end-to-end test, each in a child. See cases.h. A failed check ends its child at once, with threads of the libraries
- * still running, so it leaves by _exit.
+ * Runs the cases of an end-to-end test, each in a child. See cases.h. A failed check ends its child
+ * at once, with threads of the libraries still running, so it leaves by _exit.
  */
 #include "lib/cases.h"
 
@@ -18,7 +18,7 @@
 
 #include "lib/usage.h"
 
-#define SKIPPED 77
+#define SKIPPED         77
 #define DEFAULT_SECONDS 30
 
 static const char *current;
@@ -71,7 +71,8 @@ static bool chosen(const char *name, int argc, char **argv)
 
 static int slack(void)
 {
-    const char *text = getenv("TL_SLACK"); /* deadlines of slow runs (memcheck) are so many times longer */
+    /* deadlines of slow runs (memcheck) are so many times longer */
+    const char *text = getenv("TL_SLACK");
     int factor = text != NULL ? atoi(text) : 1;
     return factor > 0 ? factor : 1;
 }
@@ -109,13 +110,15 @@ static bool no_look_up(void *arg)
     return strstr(names, "rmq-resolve") == NULL;
 }
 
-/* A look-up that nobody waits for any more ends when the system's resolver lets it; the leak sanitizer cannot see what that one holds. */
+/* A look-up that nobody waits for any more ends when the system's resolver lets it; the leak
+ * sanitizer cannot see what that one holds. */
 static void await_look_ups(void)
 {
     (void)tl_wait(no_look_up, NULL, 30000);
 }
 
-/* 0 when the case passed or was skipped. The child itself prints the verdict of a check; the parent that of a crash or hang. */
+/* 0 when the case passed or was skipped. The child itself prints the verdict of a check; the parent
+ * that of a crash or hang. */
 static int run_child(const struct tl_case *test)
 {
     int seconds = (test->seconds > 0 ? test->seconds : DEFAULT_SECONDS) * slack();
@@ -135,7 +138,10 @@ static int run_child(const struct tl_case *test)
     } else if (WEXITSTATUS(status) > 1 && WEXITSTATUS(status) != SKIPPED) {
         printf("FAIL %s: ended with %d\n", test->name, WEXITSTATUS(status));
     }
-    return status != -1 && WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == SKIPPED) ? 0 : 1;
+    return status != -1 && WIFEXITED(status) &&
+                   (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == SKIPPED)
+               ? 0
+               : 1;
 }
 
 int tl_main(int argc, char **argv, const struct tl_case *cases, size_t count)

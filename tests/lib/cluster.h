@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The servers of an end-to-end test: a broker inside the process, or the one that RMQ_NAMESRV names (then faults and stops cannot be
- * asked for, and cases that need them are skipped). Topic names are made unique, since a real broker keeps them. Everything here ends the
- * case when it fails.
+ * The servers of an end-to-end test: a broker inside the process, or the one that RMQ_NAMESRV names
+ * (then faults and stops cannot be asked for, and cases that need them are skipped). Topic names
+ * are made unique, since a real broker keeps them. Everything here ends the case when it fails.
  */
 #ifndef RQ_TESTS_LIB_CLUSTER_H
 #define RQ_TESTS_LIB_CLUSTER_H
@@ -28,8 +28,8 @@ void tl_cluster_start(struct tl_cluster *cluster, int queues);
 /* The same with options of the broker: key, value, …, NULL. One elsewhere must have been told. */
 void tl_cluster_start_with(struct tl_cluster *cluster, int queues, const char *const *options);
 
-/* The same in a process of its own, so that memory and descriptors are the client's alone; before this process has a thread. tl_cluster_stop ends
- * it. With RMQ_NAMESRV as tl_cluster_start. */
+/* The same in a process of its own, so that memory and descriptors are the client's alone; before
+ * this process has a thread. tl_cluster_stop ends it. With RMQ_NAMESRV as tl_cluster_start. */
 void tl_cluster_start_apart(struct tl_cluster *cluster, int queues);
 
 /* Skips the case when the broker is not in this process. */
@@ -40,11 +40,12 @@ void tl_cluster_stop(struct tl_cluster *cluster);
 rmq_producer *tl_producer(const struct tl_cluster *cluster);
 
 /* Sends "PREFIX-FIRST" … one by one, key "k-N", property "n"; each must be acknowledged. */
-void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix, int first, int count);
+void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix,
+             int first, int count);
 
 /* A started consumer from the first offset, with a listener or (NULL) to be polled. */
-rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression, rmq_listener_fn listener,
-                          void *user);
+rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression,
+                          rmq_listener_fn listener, void *user);
 
 /* Messages seen by number (property "n"), for listeners of any thread. */
 #define TL_SEEN_MAX 20000
@@ -55,10 +56,12 @@ struct tl_seen {
 };
 void tl_seen_add(struct tl_seen *seen, const rmq_message_view *view);
 rmq_consume_result tl_seen_listener(const rmq_message_view *const *messages, size_t count,
-                                    rmq_consume_context *context, void *user); /* user: struct tl_seen */
+                                    /* user: struct tl_seen */
+                                    rmq_consume_context *context, void *user);
 
-/* Fails unless each of so many messages came once. A Java broker may lose a first offset of a new group when those of two queues come to it at the same
- * time, and so give a queue out again: there a message may come more often. */
+/* Fails unless each of so many messages came once. A Java broker may lose a first offset of a new
+ * group when those of two queues come to it at the same time, and so give a queue out again: there
+ * a message may come more often. */
 void tl_cluster_once(const struct tl_cluster *cluster, int deliveries, int messages);
 
 /* Waits until so many different messages were seen. */
@@ -70,7 +73,8 @@ int64_t tl_committed(const struct tl_cluster *cluster, int queue);
 /* Takes events until one of a type has words in its text; others are dropped. Fails after 10 s. */
 void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words);
 
-/* One poll of a lite pull consumer: what it gave is noted and given back; how many. And polls until so many different ones were seen, at most 20 s. */
+/* One poll of a lite pull consumer: what it gave is noted and given back; how many. And polls until
+ * so many different ones were seen, at most 20 s. */
 size_t tl_lite_pull_take(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int64_t timeout_ms);
 void tl_lite_pull_take_until(rmq_lite_pull_consumer *consumer, struct tl_seen *to, int different);
 

@@ -76,8 +76,9 @@ static void answer(struct tl_namesrv *ns, int fd, const char *frame, size_t n)
     if (!silent) {
         struct tl_header out = {.code = code, .opaque = header.opaque, .flag = 1};
         size_t size = 0;
-        char *text = tl_frame_make(&out, code ? "No topic route info in name server for the topic" : NULL, NULL, body,
-                                   body ? strlen(body) : 0, &size);
+        char *text =
+            tl_frame_make(&out, code ? "No topic route info in name server for the topic" : NULL,
+                          NULL, body, body ? strlen(body) : 0, &size);
         for (size_t done = 0; done < size;) {
             ssize_t w = send(fd, text + done, size - done, MSG_NOSIGNAL);
             if (w <= 0) {
@@ -93,7 +94,8 @@ static void answer(struct tl_namesrv *ns, int fd, const char *frame, size_t n)
 /* false when the client is gone. */
 static bool read_client(struct tl_namesrv *ns, struct client *client)
 {
-    ssize_t n = recv(client->fd, client->data + client->len, sizeof client->data - client->len, MSG_DONTWAIT);
+    ssize_t n = recv(client->fd, client->data + client->len, sizeof client->data - client->len,
+                     MSG_DONTWAIT);
     if (n <= 0) {
         return false;
     }
@@ -138,7 +140,8 @@ static void *namesrv_main(void *arg)
         struct pollfd fds[2 + MAX_CLIENTS] = {{.fd = ns->listener, .events = POLLIN},
                                               {.fd = ns->wake[0], .events = POLLIN}};
         for (int i = 0; i < MAX_CLIENTS; i++) {
-            fds[2 + i] = (struct pollfd){.fd = ns->clients[i] ? ns->clients[i]->fd : -1, .events = POLLIN};
+            fds[2 + i] =
+                (struct pollfd){.fd = ns->clients[i] ? ns->clients[i]->fd : -1, .events = POLLIN};
         }
         poll(fds, 2 + MAX_CLIENTS, -1);
         pthread_mutex_lock(&ns->lock);
@@ -171,8 +174,10 @@ struct tl_namesrv *tl_namesrv_start(void)
     socklen_t len = sizeof addr;
     pthread_mutex_init(&ns->lock, NULL);
     ns->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(ns->listener, (struct sockaddr *)&addr, sizeof addr) < 0 || listen(ns->listener, 64) < 0 ||
-        getsockname(ns->listener, (struct sockaddr *)&addr, &len) < 0 || pipe2(ns->wake, O_CLOEXEC) < 0 ||
+    if (bind(ns->listener, (struct sockaddr *)&addr, sizeof addr) < 0 ||
+        listen(ns->listener, 64) < 0 ||
+        getsockname(ns->listener, (struct sockaddr *)&addr, &len) < 0 ||
+        pipe2(ns->wake, O_CLOEXEC) < 0 ||
         pthread_create(&ns->thread, NULL, namesrv_main, ns) != 0) {
         perror("fake name server");
         abort();
@@ -215,12 +220,15 @@ void tl_namesrv_brokers(struct tl_namesrv *ns, const char *topic, const char *br
         char *at = strchr(part, '@');
         *at = '\0';
         size_t n = strlen(body);
-        snprintf(body + n, sizeof body - n,
-                 "%s{\"brokerAddrs\":{0:\"%s\"},\"brokerName\":\"%s\",\"cluster\":\"DefaultCluster\"}", comma, at + 1, part);
+        snprintf(
+            body + n, sizeof body - n,
+            "%s{\"brokerAddrs\":{0:\"%s\"},\"brokerName\":\"%s\",\"cluster\":\"DefaultCluster\"}",
+            comma, at + 1, part);
         n = strlen(tail);
         snprintf(tail + n, sizeof tail - n,
-                 "%s{\"brokerName\":\"%s\",\"perm\":6,\"readQueueNums\":%d,\"topicSysFlag\":0,\"writeQueueNums\":%d}", comma,
-                 part, queues, queues);
+                 "%s{\"brokerName\":\"%s\",\"perm\":6,\"readQueueNums\":%d,\"topicSysFlag\":0,"
+                 "\"writeQueueNums\":%d}",
+                 comma, part, queues, queues);
         comma = ",";
     }
     free(copy);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A name server that gives any route: for tests that put a proxy, a silent port or a broker that is not there into a client's way. One thread.
+ * A name server that gives any route: for tests that put a proxy, a silent port or a broker that is
+ * not there into a client's way. One thread.
  */
 #ifndef RQ_TESTS_LIB_FAKE_NAMESRV_H
 #define RQ_TESTS_LIB_FAKE_NAMESRV_H
@@ -14,7 +15,8 @@ struct tl_namesrv;
 struct tl_namesrv *tl_namesrv_start(void); /* 127.0.0.1, any port; knows no topic */
 const char *tl_namesrv_addr(const struct tl_namesrv *ns);
 
-/* Body of the answer for a topic (NULL = every topic without one of its own), with a code. body NULL: no body. */
+/* Body of the answer for a topic (NULL = every topic without one of its own), with a code. body
+ * NULL: no body. */
 void tl_namesrv_route(struct tl_namesrv *ns, const char *topic, int code, const char *body);
 
 /* The usual route: brokers "name@host:port,name@host:port", so many queues each, perm 6. */

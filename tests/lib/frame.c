@@ -27,7 +27,8 @@ long tl_frame_size(const char *p, size_t n)
     return n < (size_t)length + 4 ? 0 : (long)length + 4;
 }
 
-/* Number behind "name": at the outermost level of a JSON header; our own and Java's headers have no such name deeper. */
+/* Number behind "name": at the outermost level of a JSON header; our own and Java's headers have no
+ * such name deeper. */
 static bool json_number(const char *p, size_t n, const char *name, long *out)
 {
     char key[40];
@@ -64,7 +65,8 @@ bool tl_frame_header(const char *p, size_t n, struct tl_header *out)
     long code = 0;
     long opaque = 0;
     long flag = 0;
-    bool good = json_number(p + 8, size, "code", &code) && json_number(p + 8, size, "opaque", &opaque);
+    bool good =
+        json_number(p + 8, size, "code", &code) && json_number(p + 8, size, "opaque", &opaque);
     json_number(p + 8, size, "flag", &flag);
     *out = (struct tl_header){(int)code, (int32_t)opaque, (int)flag};
     return good;
@@ -88,13 +90,15 @@ void tl_frame_ext(const char *p, size_t n, const char *name, char *out, size_t r
     out[i] = '\0';
 }
 
-char *tl_frame_make(const struct tl_header *header, const char *remark, const char *ext, const void *body,
-                    size_t body_len, size_t *n)
+char *tl_frame_make(const struct tl_header *header, const char *remark, const char *ext,
+                    const void *body, size_t body_len, size_t *n)
 {
     char *text = NULL;
-    int len = asprintf(&text, "{\"code\":%d,\"extFields\":%s,\"flag\":%d,\"language\":\"JAVA\",\"opaque\":%d%s%s%s,\"version\":479}",
-                       header->code, ext ? ext : "{}", header->flag, header->opaque, remark ? ",\"remark\":\"" : "",
-                       remark ? remark : "", remark ? "\"" : "");
+    int len = asprintf(&text,
+                       "{\"code\":%d,\"extFields\":%s,\"flag\":%d,\"language\":\"JAVA\",\"opaque\":"
+                       "%d%s%s%s,\"version\":479}",
+                       header->code, ext ? ext : "{}", header->flag, header->opaque,
+                       remark ? ",\"remark\":\"" : "", remark ? remark : "", remark ? "\"" : "");
     *n = 8 + (size_t)len + body_len;
     char *frame = malloc(*n);
     uint32_t total = htonl((uint32_t)*n - 4);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The frame layout as far as test tools need it: cut frames out of a stream, read code, opaque and flag, make an answer. Written apart from
- * src/ on purpose: a test tool that shares the decoder under test would share its faults.
+ * The frame layout as far as test tools need it: cut frames out of a stream, read code, opaque and
+ * flag, make an answer. Written apart from src/ on purpose: a test tool that shares the decoder
+ * under test would share its faults.
  */
 #ifndef RQ_TESTS_LIB_FRAME_H
 #define RQ_TESTS_LIB_FRAME_H
@@ -27,7 +28,7 @@ bool tl_frame_header(const char *p, size_t n, struct tl_header *out);
 void tl_frame_ext(const char *p, size_t n, const char *name, char *out, size_t room);
 
 /* A JSON frame with extFields given as JSON text or NULL; malloc'ed, *n its size. */
-char *tl_frame_make(const struct tl_header *header, const char *remark, const char *ext, const void *body,
-                    size_t body_len, size_t *n);
+char *tl_frame_make(const struct tl_header *header, const char *remark, const char *ext,
+                    const void *body, size_t body_len, size_t *n);
 
 #endif

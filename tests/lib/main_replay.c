@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Runs a fuzz target over files without a fuzzer: `make check` replays the seeds and every input that once crashed.
- * Arguments are files or folders; a folder that does not exist is an empty one. Each input is given in a buffer of its exact
- * size, so that the address sanitizer sees a read past its end.
+ * Runs a fuzz target over files without a fuzzer: `make check` replays the seeds and every input
+ * that once crashed. Arguments are files or folders; a folder that does not exist is an empty one.
+ * Each input is given in a buffer of its exact size, so that the address sanitizer sees a read past
+ * its end.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What several ordered consumers got, by queue: whether it came in order and never to two at once. */
+/* What several ordered consumers got, by queue: whether it came in order and never to two at
+ * once. */
 #ifndef RQ_TESTS_LIB_ORDERED_H
 #define RQ_TESTS_LIB_ORDERED_H
 

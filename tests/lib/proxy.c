@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The frame-aware proxy. One thread polls a listener, a wake-up pipe and the socket pairs; rules and counters are guarded by a lock. Output that a
- * socket does not take at once waits in its buffer.
+ * The frame-aware proxy. One thread polls a listener, a wake-up pipe and the socket pairs; rules
+ * and counters are guarded by a lock. Output that a socket does not take at once waits in its
+ * buffer.
  */
 #include "lib/proxy.h"
 
@@ -105,7 +106,8 @@ static void parse_addr(const char *text, struct sockaddr_in *out)
     char host[64];
     const char *colon = strrchr(text, ':');
     snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
-    *out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1))};
+    *out =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1))};
     if (inet_pton(AF_INET, host, &out->sin_addr) != 1) {
         die(text);
     }
@@ -131,7 +133,8 @@ static bool match(struct tl_proxy *proxy, bool response, int code, struct tl_rul
 {
     for (int i = 0; i < proxy->rule_count; i++) {
         struct tl_rule *rule = &proxy->rules[i];
-        if (rule->responses != response || (rule->code != -1 && rule->code != code) || rule->times == 0) {
+        if (rule->responses != response || (rule->code != -1 && rule->code != code) ||
+            rule->times == 0) {
             continue;
         }
         if (rule->skip > 0) {
@@ -155,7 +158,8 @@ static void hold(struct pair *pair, int to, const char *frame, size_t n, int64_t
     pair->late = late;
 }
 
-static void answer(struct pair *pair, int to, const struct tl_header *request, const struct tl_rule *rule)
+static void answer(struct pair *pair, int to, const struct tl_header *request,
+                   const struct tl_rule *rule)
 {
     struct tl_header header = {.code = rule->answer_code, .opaque = request->opaque, .flag = 1};
     size_t n = 0;
@@ -269,7 +273,8 @@ static void read_side(struct tl_proxy *proxy, struct pair *pair, int side)
 static void write_side(struct pair *pair, int side)
 {
     struct bytes *out = &pair->out[side];
-    ssize_t n = out->len ? send(pair->fd[side], out->data, out->len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    ssize_t n =
+        out->len ? send(pair->fd[side], out->data, out->len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
     if (n > 0) {
         bytes_take(out, (size_t)n);
     } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
@@ -313,7 +318,8 @@ static void accept_pair(struct tl_proxy *proxy)
     while (slot < MAX_PAIRS && proxy->pairs[slot]) {
         slot++;
     }
-    if (server < 0 || slot == MAX_PAIRS || connect(server, (struct sockaddr *)&target, sizeof target) < 0) {
+    if (server < 0 || slot == MAX_PAIRS ||
+        connect(server, (struct sockaddr *)&target, sizeof target) < 0) {
         close(client);
         if (server >= 0) {
             close(server);
@@ -328,7 +334,8 @@ static void accept_pair(struct tl_proxy *proxy)
     proxy->pairs[slot]->fd[1] = server;
 }
 
-/* One round for all pairs after poll; refused and finished ones go. Returns the wait for the next poll in ms. */
+/* One round for all pairs after poll; refused and finished ones go. Returns the wait for the next
+ * poll in ms. */
 static void push_to_clients(struct tl_proxy *proxy)
 {
     pthread_mutex_lock(&proxy->lock);
@@ -368,8 +375,10 @@ static void fill_poll(struct tl_proxy *proxy, struct pollfd *fds, bool quiet)
     for (int i = 0; i < MAX_PAIRS; i++) {
         struct pair *pair = proxy->pairs[i];
         for (int side = 0; side < 2; side++) {
-            short events = pair && !quiet ? (short)(POLLIN | (pair->out[side].len ? POLLOUT : 0)) : 0;
-            fds[2 + 2 * i + side] = (struct pollfd){.fd = pair && !quiet ? pair->fd[side] : -1, .events = events};
+            short events =
+                pair && !quiet ? (short)(POLLIN | (pair->out[side].len ? POLLOUT : 0)) : 0;
+            fds[2 + 2 * i + side] =
+                (struct pollfd){.fd = pair && !quiet ? pair->fd[side] : -1, .events = events};
         }
     }
 }
@@ -401,7 +410,8 @@ static void *proxy_main(void *arg)
         }
         for (int i = 0; i < MAX_PAIRS; i++) {
             for (int side = 0; side < 2; side++) {
-                if (proxy->pairs[i] && fds[2 + 2 * i + side].revents & (POLLIN | POLLHUP | POLLERR)) {
+                if (proxy->pairs[i] &&
+                    fds[2 + 2 * i + side].revents & (POLLIN | POLLHUP | POLLERR)) {
                     read_side(proxy, proxy->pairs[i], side);
                 }
             }
@@ -422,8 +432,10 @@ struct tl_proxy *tl_proxy_start(const char *target)
     pthread_mutex_init(&proxy->lock, NULL);
     parse_addr(target, &proxy->target);
     proxy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(proxy->listener, (struct sockaddr *)&addr, sizeof addr) < 0 || listen(proxy->listener, 64) < 0 ||
-        getsockname(proxy->listener, (struct sockaddr *)&addr, &len) < 0 || pipe2(proxy->wake, O_CLOEXEC) < 0) {
+    if (bind(proxy->listener, (struct sockaddr *)&addr, sizeof addr) < 0 ||
+        listen(proxy->listener, 64) < 0 ||
+        getsockname(proxy->listener, (struct sockaddr *)&addr, &len) < 0 ||
+        pipe2(proxy->wake, O_CLOEXEC) < 0) {
         die("proxy");
     }
     snprintf(proxy->addr, sizeof proxy->addr, "127.0.0.1:%d", ntohs(addr.sin_port));

@@ -67,7 +67,8 @@ static int64_t cpu_us(pid_t pid)
     char *at = strrchr(text, ')');
     unsigned long user = 0;
     unsigned long system = 0;
-    if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2) {
+    if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                      &system) != 2) {
         return -1;
     }
     return (int64_t)(user + system) * 1000000 / sysconf(_SC_CLK_TCK);
@@ -77,7 +78,8 @@ struct tl_usage tl_usage_of(pid_t pid)
 {
     int descriptors = count_dir(pid, "fd");
     return (struct tl_usage){.threads = count_dir(pid, "task"),
-                             .descriptors = descriptors - (pid == 0 && descriptors > 0), /* the one that counted */
+                             /* the one that counted */
+                             .descriptors = descriptors - (pid == 0 && descriptors > 0),
                              .rss_kb = status_kb(pid, "VmRSS"),
                              .peak_rss_kb = status_kb(pid, "VmHWM"),
                              .anon_kb = status_kb(pid, "RssAnon"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What a process uses now: threads, descriptors, memory, CPU. For tests that look for leaks and for idle costs. */
+/* What a process uses now: threads, descriptors, memory, CPU. For tests that look for leaks and for
+ * idle costs. */
 #ifndef RQ_TESTS_LIB_USAGE_H
 #define RQ_TESTS_LIB_USAGE_H
 
@@ -23,7 +24,7 @@ struct tl_usage {
     int descriptors;
     long rss_kb;
     long peak_rss_kb;
-    long anon_kb; /* of rss_kb, what is not mapped from files */
+    long anon_kb;   /* of rss_kb, what is not mapped from files */
     int64_t cpu_us; /* user + system */
 };
 
@@ -32,9 +33,10 @@ struct tl_usage tl_usage_of(pid_t pid); /* 0 = this process; all -1 when it is g
 /* Names of the threads, separated by blanks, into out. */
 void tl_thread_names(pid_t pid, char *out, size_t room);
 
-/* Waits until condition(arg) holds or timeout_ms passed; returns whether it holds. Looks every few ms. */
+/* Waits until condition(arg) holds or timeout_ms passed; returns whether it holds. Looks every few
+ * ms. */
 bool tl_wait(bool (*condition)(void *arg), void *arg, int64_t timeout_ms);
-int64_t tl_now_ms(void); /* monotonic */
+int64_t tl_now_ms(void);   /* monotonic */
 void tl_pause(int64_t ms); /* lets time pass, where that is what the case is about */
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * run KIND key=value...: a member of KIND push, ordered, broadcast, pull, lite or pop, until SIGTERM. Words: ns topic group instance offsets strategy later pause, and
- * broker=NAME@HOST:PORT queues=N script=RULES: then the member reaches that broker through a proxy of its own with these rules (lib/proxy.h).
+ * run KIND key=value...: a member of KIND push, ordered, broadcast, pull, lite or pop, until
+ * SIGTERM. Words: ns topic group instance offsets strategy later pause, and broker=NAME@HOST:PORT
+ * queues=N script=RULES: then the member reaches that broker through a proxy of its own with these
+ * rules (lib/proxy.h).
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -41,7 +43,8 @@ bool member_good(const char *what, rmq_status st, rmq_error *err)
     return st == RMQ_OK;
 }
 
-/* One write a line: what is there after a kill is whole lines. The time is that of the system, which all members share. */
+/* One write a line: what is there after a kill is whole lines. The time is that of the system,
+ * which all members share. */
 static bool write_line(const rmq_message_view *view, const char *idx)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -49,13 +52,13 @@ static bool write_line(const rmq_message_view *view, const char *idx)
     struct timespec now;
     pthread_mutex_lock(&lock);
     clock_gettime(CLOCK_REALTIME, &now);
-    int n = snprintf(line, sizeof line,
-                     "{\"at\":%" PRId64 ",\"queueId\":%d,\"queueOffset\":%" PRId64
-                     ",\"reconsumeTimes\":%d,\"msgId\":\"%s\",\"key\":\"%s\",\"properties\":{\"idx\":\"%s\"}}\n",
-                     (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000,
-                     rmq_message_view_queue_id(view), rmq_message_view_queue_offset(view),
-                     rmq_message_view_reconsume_times(view), rmq_message_view_id(view),
-                     rmq_message_view_property(view, "__SHARDINGKEY"), idx);
+    int n = snprintf(
+        line, sizeof line,
+        "{\"at\":%" PRId64 ",\"queueId\":%d,\"queueOffset\":%" PRId64
+        ",\"reconsumeTimes\":%d,\"msgId\":\"%s\",\"key\":\"%s\",\"properties\":{\"idx\":\"%s\"}}\n",
+        (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000, rmq_message_view_queue_id(view),
+        rmq_message_view_queue_offset(view), rmq_message_view_reconsume_times(view),
+        rmq_message_view_id(view), rmq_message_view_property(view, "__SHARDINGKEY"), idx);
     bool good = n > 0 && (size_t)n < sizeof line && write(STDOUT_FILENO, line, (size_t)n) == n;
     pthread_mutex_unlock(&lock);
     return good;
@@ -91,7 +94,8 @@ static int64_t number(int argc, char **argv, const char *key)
     return value != NULL ? strtoll(value, NULL, 10) : 0;
 }
 
-/* A proxy before the broker, and a name server that tells of nothing else. The address of the latter, or NULL. */
+/* A proxy before the broker, and a name server that tells of nothing else. The address of the
+ * latter, or NULL. */
 static const char *behind_proxy(int argc, char **argv, const char *broker, const char *group)
 {
     char route[192];
@@ -118,10 +122,14 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    struct member member = {.namesrv = word(argc, argv, "ns"), .topic = word(argc, argv, "topic"),
-                            .group = word(argc, argv, "group"), .instance = word(argc, argv, "instance"),
-                            .offsets = word(argc, argv, "offsets"), .strategy = word(argc, argv, "strategy"),
-                            .later = number(argc, argv, "later"), .pause_ms = number(argc, argv, "pause")};
+    struct member member = {.namesrv = word(argc, argv, "ns"),
+                            .topic = word(argc, argv, "topic"),
+                            .group = word(argc, argv, "group"),
+                            .instance = word(argc, argv, "instance"),
+                            .offsets = word(argc, argv, "offsets"),
+                            .strategy = word(argc, argv, "strategy"),
+                            .later = number(argc, argv, "later"),
+                            .pause_ms = number(argc, argv, "pause")};
     const char *broker = word(argc, argv, "broker");
     sigset_t stop;
     sigemptyset(&stop);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Members that fetch: pull (its share of the queues, one after the other), lite pull, pop. A message that is to come again is left unacknowledged. */
+/* Members that fetch: pull (its share of the queues, one after the other), lite pull, pop. A
+ * message that is to come again is left unacknowledged. */
 #include <string.h>
 
 #include "members/member.h"
@@ -8,11 +9,12 @@
 #define MOST 32 /* messages of one request */
 
 /* Where the group stands in a queue; a group without an offset begins at the first. */
-static bool find_offset(rmq_pull_consumer *consumer, const struct member *member, const char *broker,
-                        int32_t id, int64_t *out)
+static bool find_offset(rmq_pull_consumer *consumer, const struct member *member,
+                        const char *broker, int32_t id, int64_t *out)
 {
     rmq_error *err = NULL;
-    rmq_status st = rmq_pull_consumer_fetch_offset(consumer, member->topic, broker, id, false, 0, out, &err);
+    rmq_status st =
+        rmq_pull_consumer_fetch_offset(consumer, member->topic, broker, id, false, 0, out, &err);
     if (st == RMQ_ERR_NOT_FOUND) {
         rmq_error_destroy(err);
         err = NULL;
@@ -22,8 +24,8 @@ static bool find_offset(rmq_pull_consumer *consumer, const struct member *member
 }
 
 /* One pull of one queue: how many messages were taken. */
-static size_t pull_queue(rmq_pull_consumer *consumer, const struct member *member, const char *broker,
-                         int32_t id)
+static size_t pull_queue(rmq_pull_consumer *consumer, const struct member *member,
+                         const char *broker, int32_t id)
 {
     rmq_pull_result *result = NULL;
     rmq_error *err = NULL;
@@ -31,8 +33,10 @@ static size_t pull_queue(rmq_pull_consumer *consumer, const struct member *membe
     if (!find_offset(consumer, member, broker, id, &offset)) {
         return 0;
     }
-    if (!member_good("pull", rmq_pull_consumer_pull(consumer, member->topic, broker, id, "*", offset, MOST, 0,
-                                                    &result, &err), err)) {
+    if (!member_good("pull",
+                     rmq_pull_consumer_pull(consumer, member->topic, broker, id, "*", offset, MOST,
+                                            0, &result, &err),
+                     err)) {
         return 0;
     }
     size_t count = rmq_pull_result_count(result);
@@ -44,7 +48,9 @@ static size_t pull_queue(rmq_pull_consumer *consumer, const struct member *membe
     rmq_pull_result_destroy(result);
     err = NULL;
     if (good) {
-        member_good("update", rmq_pull_consumer_update_offset(consumer, member->topic, broker, id, next, &err), err);
+        member_good(
+            "update",
+            rmq_pull_consumer_update_offset(consumer, member->topic, broker, id, next, &err), err);
     }
     return count;
 }
@@ -54,11 +60,14 @@ static size_t pull_share(rmq_pull_consumer *consumer, const struct member *membe
     rmq_queue_list *mine = NULL;
     size_t count = 0;
     rmq_error *err = NULL;
-    if (!member_good("share", rmq_pull_consumer_queues_in_balance(consumer, member->topic, &mine, &err), err)) {
+    if (!member_good("share",
+                     rmq_pull_consumer_queues_in_balance(consumer, member->topic, &mine, &err),
+                     err)) {
         return 0;
     }
     for (size_t i = 0; i < rmq_queue_list_count(mine) && !member_over(); i++) {
-        count += pull_queue(consumer, member, rmq_queue_list_broker_name(mine, i), rmq_queue_list_queue_id(mine, i));
+        count += pull_queue(consumer, member, rmq_queue_list_broker_name(mine, i),
+                            rmq_queue_list_queue_id(mine, i));
     }
     rmq_queue_list_destroy(mine);
     return count;
@@ -67,7 +76,8 @@ static size_t pull_share(rmq_pull_consumer *consumer, const struct member *membe
 static bool run_pull(rmq_pull_consumer *consumer, const struct member *member)
 {
     rmq_error *err = NULL;
-    if (!member_good("register", rmq_pull_consumer_register_topic(consumer, member->topic, &err), err)) {
+    if (!member_good("register", rmq_pull_consumer_register_topic(consumer, member->topic, &err),
+                     err)) {
         return false;
     }
     err = NULL;
@@ -98,7 +108,8 @@ bool member_pull(const struct member *member)
 static bool run_lite(rmq_lite_pull_consumer *consumer, const struct member *member)
 {
     rmq_error *err = NULL;
-    if (!member_good("subscribe", rmq_lite_pull_consumer_subscribe(consumer, member->topic, "*", &err), err)) {
+    if (!member_good("subscribe",
+                     rmq_lite_pull_consumer_subscribe(consumer, member->topic, "*", &err), err)) {
         return false;
     }
     err = NULL;
@@ -129,14 +140,16 @@ bool member_lite(const struct member *member)
     options.namesrv_addr = member->namesrv;
     options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
     options.auto_commit_interval_ms = 1000;
-    bool good = member_good("consumer", rmq_lite_pull_consumer_create(&options, &consumer, &err), err) &&
-                run_lite(consumer, member);
+    bool good =
+        member_good("consumer", rmq_lite_pull_consumer_create(&options, &consumer, &err), err) &&
+        run_lite(consumer, member);
     rmq_lite_pull_consumer_destroy(consumer);
     return good;
 }
 
 /* What is not acknowledged is popped again when its time is over. */
-static void take_popped(rmq_pop_consumer *consumer, const struct member *member, const rmq_pop_result *result)
+static void take_popped(rmq_pop_consumer *consumer, const struct member *member,
+                        const rmq_pop_result *result)
 {
     const char *handles[MOST];
     size_t taken = 0;
@@ -147,7 +160,9 @@ static void take_popped(rmq_pop_consumer *consumer, const struct member *member,
         }
     }
     if (taken > 0) {
-        member_good("acknowledge", rmq_pop_consumer_ack_batch(consumer, member->topic, handles, taken, 0, &err), err);
+        member_good("acknowledge",
+                    rmq_pop_consumer_ack_batch(consumer, member->topic, handles, taken, 0, &err),
+                    err);
     }
 }
 
@@ -156,7 +171,8 @@ static bool run_pop(rmq_pop_consumer *consumer, const struct member *member)
     rmq_error *err = NULL;
     while (!member_over()) {
         rmq_pop_result *result = NULL;
-        rmq_status st = rmq_pop_consumer_pop(consumer, member->topic, "*", MOST, 500, &result, NULL);
+        rmq_status st =
+            rmq_pop_consumer_pop(consumer, member->topic, "*", MOST, 500, &result, NULL);
         if (st == RMQ_OK) {
             take_popped(consumer, member, result);
             rmq_pop_result_destroy(result);

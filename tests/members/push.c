@@ -30,7 +30,8 @@ static rmq_consume_result take_in_order(const rmq_message_view *const *messages,
 static bool run(rmq_consumer *consumer, const struct member *member)
 {
     rmq_error *err = NULL;
-    if (!member_good("subscribe", rmq_consumer_subscribe(consumer, member->topic, "*", &err), err)) {
+    if (!member_good("subscribe", rmq_consumer_subscribe(consumer, member->topic, "*", &err),
+                     err)) {
         return false;
     }
     err = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Each operation of the store with its 1st, 2nd … Nth allocation failing: it says so, nothing is leaked, and the same store opens, is whole and has
- * every message that was acknowledged.
+ * Each operation of the store with its 1st, 2nd … Nth allocation failing: it says so, nothing is
+ * leaked, and the same store opens, is whole and has every message that was acknowledged.
  */
 #include <check.h>
 #include <fcntl.h>

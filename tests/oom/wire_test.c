@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Each operation of wire with its 1st, 2nd … Nth allocation failing: it says so with a status and an error, nothing is leaked, and the same
- * operation works afterwards. cJSON allocates through the same functions here.
+ * Each operation of wire with its 1st, 2nd … Nth allocation failing: it says so with a status and
+ * an error, nothing is leaked, and the same operation works afterwards. cJSON allocates through the
+ * same functions here.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -120,7 +121,8 @@ static rmq_status register_compressed(rmq_error **err)
                                     &back, err);
     }
     if (st == RMQ_OK) {
-        /* Attributes are an extra that is dropped when it cannot be read: all else must be there. */
+        /* Attributes are an extra that is dropped when it cannot be read: all else must be
+         * there. */
         ck_assert_uint_eq(back.count, 1);
         rq_topic_table_clear(&back);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A backlog of 1 GB on 16 queues, a cache of 16 MiB and a handler of 10 ms on 4 threads: memory stays under 64 MB, waiting costs no CPU, and without
- * the sleep the consumer is fast again.
+ * A backlog of 1 GB on 16 queues, a cache of 16 MiB and a handler of 10 ms on 4 threads: memory
+ * stays under 64 MB, waiting costs no CPU, and without the sleep the consumer is fast again.
  */
 #include <stdatomic.h>
 #include <stdio.h>

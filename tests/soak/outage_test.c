@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Long outages of name server and broker: 20 s, 90 s and 10 min, with connections refused and with packets that vanish (no end of the stream is
- * ever heard). Both sides go on within 30 s, nothing acknowledged is lost, and there is at most one connect attempt a second and address meanwhile.
+ * Long outages of name server and broker: 20 s, 90 s and 10 min, with connections refused and with
+ * packets that vanish (no end of the stream is ever heard). Both sides go on within 30 s, nothing
+ * acknowledged is lost, and there is at most one connect attempt a second and address meanwhile.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ static void take_away(struct world *world, bool refuse, bool on)
     }
 }
 
-/* A send every half second, as a program would that goes on by itself; numbers acknowledged sends from *next on. */
+/* A send every half second, as a program would that goes on by itself; numbers acknowledged sends
+ * from *next on. */
 static void try_send(struct world *world, rmq_producer *producer, int *next)
 {
     rmq_message *message = NULL;

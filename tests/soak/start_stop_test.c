@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Starting and stopping consumers for hours, in short: rounds under flowing messages leave no thread, descriptor or memory behind, and thirty members
- * that come at once all get their share without a request that times out. */
+/* Starting and stopping consumers for hours, in short: rounds under flowing messages leave no
+ * thread, descriptor or memory behind, and thirty members that come at once all get their share
+ * without a request that times out. */
 #include <stdatomic.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Preloaded: a wall clock that a test sets. The file named by TL_CLOCK_FILE holds the milliseconds, an int64_t, by which it is shifted; whoever
- * writes there sets the clock at once. The monotonic clock is left alone.
+ * Preloaded: a wall clock that a test sets. The file named by TL_CLOCK_FILE holds the milliseconds,
+ * an int64_t, by which it is shifted; whoever writes there sets the clock at once. The monotonic
+ * clock is left alone.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

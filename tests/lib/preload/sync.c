@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Preloaded: fsync, fdatasync, msync and syncfs that fail when a test says so, and a record of what they really wrote. The file named by TL_SYNC_FILE
- * holds a struct tl_sync (see lib/preload.h); each call that went well adds a line "PATH FROM UPTO" to the file TL_SYNC_LOG, where FROM and UPTO are
- * bytes of the file, 0 0 for a whole file.
+ * Preloaded: fsync, fdatasync, msync and syncfs that fail when a test says so, and a record of what
+ * they really wrote. The file named by TL_SYNC_FILE holds a struct tl_sync (see lib/preload.h);
+ * each call that went well adds a line "PATH FROM UPTO" to the file TL_SYNC_LOG, where FROM and
+ * UPTO are bytes of the file, 0 0 for a whole file.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -111,7 +111,8 @@ END_TEST
 
 START_TEST(text_that_is_no_number_is_refused)
 {
-    static const char *const bad[] = {"", "-", "+", "1x", " 1", "9223372036854775808", "0x10", "1.5"};
+    static const char *const bad[] = {"",     "-",  "+", "1x", " 1", "9223372036854775808",
+                                      "0x10", "1.5"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         int64_t v = 0;
         ck_assert_msg(!rq_slice_to_i64(rq_slice_str(bad[i]), &v), "accepted %s", bad[i]);

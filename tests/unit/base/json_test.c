@@ -35,8 +35,9 @@ END_TEST
 
 START_TEST(an_object_as_a_key_becomes_its_text)
 {
-    cJSON *json = parse("{\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"t\"}:5,"
-                        "{\"brokerName\":\"c\",\"queueId\":1,\"topic\":\"t\"}:6},\"z\":{\"y\":[{\"x\":1}]}}");
+    cJSON *json =
+        parse("{\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"t\"}:5,"
+              "{\"brokerName\":\"c\",\"queueId\":1,\"topic\":\"t\"}:6},\"z\":{\"y\":[{\"x\":1}]}}");
     const cJSON *table = rq_json_get(json, "offsetTable");
     ck_assert_int_eq(cJSON_GetArraySize(table), 2);
     cJSON *key = parse(table->child->string);
@@ -53,8 +54,9 @@ END_TEST
 
 START_TEST(sixty_four_bit_numbers_keep_every_digit)
 {
-    cJSON *json = parse("{\"a\":9223372036854775807,\"b\":-9223372036854775808,\"c\":1234567890123456789,"
-                        "\"d\":\"77\",\"e\":99999999999999999999}");
+    cJSON *json =
+        parse("{\"a\":9223372036854775807,\"b\":-9223372036854775808,\"c\":1234567890123456789,"
+              "\"d\":\"77\",\"e\":99999999999999999999}");
     ck_assert(rq_json_i64(json, "a", 0) == INT64_MAX);
     ck_assert(rq_json_i64(json, "b", 0) == INT64_MIN);
     ck_assert(rq_json_i64(json, "c", 0) == INT64_C(1234567890123456789));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Properties files: what java.util.Properties makes of the same text, and edits that leave the rest alone. */
+/* Properties files: what java.util.Properties makes of the same text, and edits that leave the rest
+ * alone. */
 #include "base/propfile.h"
 
 #include <check.h>
@@ -20,8 +21,9 @@ static const char *read_all(const char *text)
     out[0] = '\0';
     rq_propfile_init(&file, rq_slice_str(text));
     while (rq_propfile_next(&file)) {
-        n += (size_t)snprintf(out + n, sizeof out - n, "%d:%s%s%s|", file.line, rq_buf_cstr(&file.key),
-                              file.has_separator ? "=" : "", rq_buf_cstr(&file.value));
+        n += (size_t)snprintf(out + n, sizeof out - n, "%d:%s%s%s|", file.line,
+                              rq_buf_cstr(&file.key), file.has_separator ? "=" : "",
+                              rq_buf_cstr(&file.value));
     }
     ck_assert_int_eq(rq_propfile_status(&file), RMQ_OK);
     rq_propfile_free(&file);
@@ -30,7 +32,8 @@ static const char *read_all(const char *text)
 
 START_TEST(keys_end_at_the_first_equals_colon_or_blank)
 {
-    ck_assert_str_eq(read_all("a=1\nb:2\nc 3\nd\t=\t4=5\n e = f g \n"), "1:a=1|2:b=2|3:c=3|4:d=4=5|5:e=f g|");
+    ck_assert_str_eq(read_all("a=1\nb:2\nc 3\nd\t=\t4=5\n e = f g \n"),
+                     "1:a=1|2:b=2|3:c=3|4:d=4=5|5:e=f g|");
     ck_assert_str_eq(read_all("a\nb=\n=c"), "1:a|2:b=|3:=c|");
 }
 END_TEST
@@ -55,7 +58,8 @@ END_TEST
 START_TEST(escapes_are_resolved)
 {
     ck_assert_str_eq(read_all("a\\=b=c\\:d"), "1:a=b=c:d|");
-    ck_assert_str_eq(read_all("a=\\t\\n\\q\\u00e9\\u20AC\\u0000\\uZZZZ"), "1:a=\t\nq\xC3\xA9\xE2\x82\xACu0000uZZZZ|");
+    ck_assert_str_eq(read_all("a=\\t\\n\\q\\u00e9\\u20AC\\u0000\\uZZZZ"),
+                     "1:a=\t\nq\xC3\xA9\xE2\x82\xACu0000uZZZZ|");
 }
 END_TEST
 
@@ -72,7 +76,8 @@ static const char *edit(const char *text, const char *key, const char *value)
 
 START_TEST(an_edit_changes_one_value_and_keeps_comments_and_order)
 {
-    ck_assert_str_eq(edit("# x\r\na = 1\r\n# y\r\nb=2\r\n", "a", "7"), "# x\r\na=7\r\n# y\r\nb=2\r\n");
+    ck_assert_str_eq(edit("# x\r\na = 1\r\n# y\r\nb=2\r\n", "a", "7"),
+                     "# x\r\na=7\r\n# y\r\nb=2\r\n");
     ck_assert_str_eq(edit("a=1\na=2\n", "a", "7"), "a=1\na=7\n");
     ck_assert_str_eq(edit("a=1\\\n 2\nb=3", "a", "7"), "a=7\nb=3");
     ck_assert_str_eq(edit("b=3", "a", "C:\\x"), "b=3\na=C:\\\\x\n");
@@ -90,7 +95,13 @@ START_TEST(a_changed_file_keeps_its_old_text_beside_it)
     ck_assert_int_eq(write(fd, "# x\na=1\n", 8), 8);
     close(fd);
     snprintf(old, sizeof old, "%s.bak", path);
-    ck_assert_int_eq(rq_propfile_change(path, rq_slice("a\0" "2\0b\0" "3", 8), NULL), RMQ_OK);
+    ck_assert_int_eq(rq_propfile_change(path,
+                                        rq_slice("a\0"
+                                                 "2\0b\0"
+                                                 "3",
+                                                 8),
+                                        NULL),
+                     RMQ_OK);
     rq_buf_init(&text, 0);
     ck_assert_int_eq(rq_sys_read_file(path, 4096, &text, NULL), RMQ_OK);
     ck_assert_str_eq(rq_buf_cstr(&text), "# x\na=2\nb=3\n");

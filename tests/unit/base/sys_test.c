@@ -91,7 +91,8 @@ END_TEST
 START_TEST(an_error_carries_numbers_words_and_marks)
 {
     rmq_error *err = NULL;
-    ck_assert_int_eq(rq_error_set_remote(&err, 17, "broker-a", "topic %s: %d", "T", 5), RMQ_ERR_BROKER);
+    ck_assert_int_eq(rq_error_set_remote(&err, 17, "broker-a", "topic %s: %d", "T", 5),
+                     RMQ_ERR_BROKER);
     ck_assert_int_eq(rmq_error_remote_code(err), 17);
     ck_assert_str_eq(rmq_error_broker(err), "broker-a");
     ck_assert_str_eq(rmq_error_message(err), "topic T: 5");

@@ -20,11 +20,23 @@ struct sample {
 
 static const struct rq_option rows[] = {
     {.name = "name", .type = RQ_OPT_STRING, .offset = offsetof(struct sample, name), .def = "none"},
-    {.name = "count", .type = RQ_OPT_I32, .offset = offsetof(struct sample, count), .def = "4", .min = 1, .max = 9},
-    {.name = "waitMillis", .type = RQ_OPT_I64, .offset = offsetof(struct sample, wait_ms), .def = "3000",
-     .min = -1, .max = INT64_MAX},
+    {.name = "count",
+     .type = RQ_OPT_I32,
+     .offset = offsetof(struct sample, count),
+     .def = "4",
+     .min = 1,
+     .max = 9},
+    {.name = "waitMillis",
+     .type = RQ_OPT_I64,
+     .offset = offsetof(struct sample, wait_ms),
+     .def = "3000",
+     .min = -1,
+     .max = INT64_MAX},
     {.name = "flag", .type = RQ_OPT_BOOL, .offset = offsetof(struct sample, flag), .def = "true"},
-    {.name = "color", .type = RQ_OPT_ENUM, .offset = offsetof(struct sample, color), .def = "GREEN",
+    {.name = "color",
+     .type = RQ_OPT_ENUM,
+     .offset = offsetof(struct sample, color),
+     .def = "GREEN",
      .range = "RED|GREEN|BLUE"},
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What administrators ask, over sockets: reports, statistics, settings at run time, what a group may not read, where consumers are. */
+/* What administrators ask, over sockets: reports, statistics, settings at run time, what a group
+ * may not read, where consumers are. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,9 +31,8 @@ static void teardown(void)
 
 static void commit(const char *group, int64_t offset)
 {
-    struct rq_hdr_update_consumer_offset header = {.consumer_group = rq_slice_str(group),
-                                                   .topic = rq_slice_str("T"),
-                                                   .commit_offset = offset};
+    struct rq_hdr_update_consumer_offset header = {
+        .consumer_group = rq_slice_str(group), .topic = rq_slice_str("T"), .commit_offset = offset};
     raw_call(raw, RQ_REQ_UPDATE_CONSUMER_OFFSET, &rq_tab_update_consumer_offset, &header,
              rq_slice(NULL, 0));
 }
@@ -90,10 +90,12 @@ START_TEST(statistics_are_told_by_name_and_key)
     ck_assert(raw_has(answer, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,\"tps\":0.2000}"));
     struct rq_hdr_topic gone = {.topic = rq_slice_str("T")};
     raw_call(raw, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &gone, rq_slice(NULL, 0));
-    answer = raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
+    answer =
+        raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
     ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
     header.stats_key = rq_slice_str("none");
-    answer = raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
+    answer =
+        raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0));
     ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
 }
 END_TEST
@@ -134,8 +136,8 @@ START_TEST(a_group_that_may_not_read_a_topic_is_refused_until_it_may)
 {
     struct rq_hdr_group header = {.group = rq_slice_str("G"), .topic = rq_slice_str("T")};
     raw_heartbeat(raw, "c", "G", "T", "*", 1);
-    ck_assert(raw_has(ask_group(RQ_REQ_QUERY_SUBSCRIPTION_BY_CONSUMER, "G", "T"),
-                      "\"subString\":\"*\""));
+    ck_assert(
+        raw_has(ask_group(RQ_REQ_QUERY_SUBSCRIPTION_BY_CONSUMER, "G", "T"), "\"subString\":\"*\""));
     RQ_SET(group, &header, readable, false);
     ck_assert(raw_has(raw_call(raw, RQ_REQ_UPDATE_AND_GET_GROUP_FORBIDDEN, &rq_tab_group, &header,
                                rq_slice(NULL, 0)),
@@ -183,7 +185,8 @@ START_TEST(changed_settings_are_written_to_the_file_that_was_read)
     ck_assert_int_eq(rmq_broker_start(config, &own, NULL), RMQ_OK);
     struct raw *to = raw_open(rmq_broker_addr(own));
     ck_assert_int_eq(raw_call(to, RQ_REQ_UPDATE_BROKER_CONFIG, NULL, NULL,
-                              rq_slice_str("slaveReadEnable=true\ntransactionCheckMax=7"))->header.code,
+                              rq_slice_str("slaveReadEnable=true\ntransactionCheckMax=7"))
+                         ->header.code,
                      RQ_RESP_SUCCESS);
     raw_close(to);
     rmq_broker_stop(own);
@@ -234,7 +237,8 @@ END_TEST
 START_TEST(a_master_without_slaves_says_so)
 {
     ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_HA_STATUS, ""), "\"inSyncSlaveNums\":0"));
-    ck_assert_int_eq(ask_body(RQ_REQ_GET_BROKER_EPOCH_CACHE, "")->header.code, RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(ask_body(RQ_REQ_GET_BROKER_EPOCH_CACHE, "")->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
 }
 END_TEST
 
@@ -245,17 +249,20 @@ START_TEST(a_master_tells_where_it_is_and_takes_news_of_its_group)
     struct rq_hdr_ha_info news = {.master_ha_address = rq_slice_str("10.0.0.1:10912")};
     struct rq_slice none = rq_slice(NULL, 0);
     ck_assert_int_eq(raw_call(raw, RQ_REQ_NOTIFY_MIN_BROKER_ID_CHANGE, &rq_tab_min_broker_id_change,
-                              &change, none)->header.code,
+                              &change, none)
+                         ->header.code,
                      RQ_RESP_SUCCESS);
     struct raw_answer *answer =
         raw_call(raw, RQ_REQ_EXCHANGE_BROKER_HA_INFO, &rq_tab_ha_info, &nothing, none);
-    ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "masterAddress"), rmq_broker_addr(broker)));
+    ck_assert(
+        rq_slice_eq_str(rq_header_ext(&answer->header, "masterAddress"), rmq_broker_addr(broker)));
     ck_assert_uint_gt(rq_header_ext(&answer->header, "masterHaAddress").n, 0);
     ck_assert_int_eq(raw_i64(answer, "masterFlushOffset"), 0);
     answer = raw_call(raw, RQ_REQ_EXCHANGE_BROKER_HA_INFO, &rq_tab_ha_info, &news, none);
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert_uint_eq(rq_header_ext(&answer->header, "masterAddress").n, 0);
-    ck_assert_int_eq(ask_body(RQ_REQ_NOTIFY_BROKER_ROLE_CHANGED, "{}")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(ask_body(RQ_REQ_NOTIFY_BROKER_ROLE_CHANGED, "{}")->header.code,
+                     RQ_RESP_SUCCESS);
 }
 END_TEST
 
@@ -263,7 +270,8 @@ static int32_t set_read_ahead(const char *mode)
 {
     struct rq_hdr_read_ahead header = {.mode = rq_slice_str(mode)};
     return raw_call(raw, RQ_REQ_SET_COMMITLOG_READ_MODE, &rq_tab_read_ahead, &header,
-                    rq_slice(NULL, 0))->header.code;
+                    rq_slice(NULL, 0))
+        ->header.code;
 }
 
 START_TEST(reading_ahead_is_switched_by_the_two_modes_there_are)
@@ -281,7 +289,8 @@ START_TEST(parts_that_a_classic_master_runs_without_are_answered_as_there)
     struct rq_hdr_user user = {.username = rq_slice_str("u")};
     struct rq_slice none = rq_slice(NULL, 0);
     ck_assert(raw_has(ask_body(RQ_REQ_CHECK_ROCKSDB_CQ_WRITE_PROGRESS, ""), "\"checkStatus\":2"));
-    ck_assert_int_eq(ask_body(RQ_REQ_EXPORT_ROCKSDB_CONFIG_TO_JSON, "")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(ask_body(RQ_REQ_EXPORT_ROCKSDB_CONFIG_TO_JSON, "")->header.code,
+                     RQ_RESP_SUCCESS);
     ck_assert_int_eq(ask_body(RQ_REQ_POP_ROLLBACK, "")->header.code, RQ_RESP_SUCCESS);
     ck_assert_int_eq(raw_call(raw, RQ_REQ_AUTH_GET_USER, &rq_tab_user, &nobody, none)->header.code,
                      RQ_RESP_INVALID_PARAMETER);
@@ -297,7 +306,8 @@ static void answer_status(struct raw *consumer, const char *offset)
     struct raw_answer question;
     char body[256];
     snprintf(body, sizeof body,
-             "{\"messageQueueTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:%s}}", offset);
+             "{\"messageQueueTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:%s}}",
+             offset);
     do {
         ck_assert(raw_next(consumer, &question, RAW_WAIT_MS));
     } while (question.header.code != RQ_REQ_GET_CONSUMER_STATUS_FROM_CLIENT);
@@ -317,7 +327,8 @@ START_TEST(every_member_of_a_group_is_asked_where_it_is)
     answer_status(two, "22");
     ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
     ck_assert_int_eq(raw->answer.header.code, RQ_RESP_SUCCESS);
-    ck_assert(raw_has(&raw->answer, "\"one\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:11}"));
+    ck_assert(
+        raw_has(&raw->answer, "\"one\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"T\"}:11}"));
     ck_assert(raw_has(&raw->answer, ":22}"));
     raw_close(one);
     raw_close(two);
@@ -336,10 +347,18 @@ END_TEST
 
 START_TEST(runtime_info_has_the_keys_that_the_tool_reads)
 {
-    static const char *const keys[] = {
-        "putTps", "getTransferredTps", "getTransferedTps", "msgPutTotalTodayNow", "putLatency99",
-        "commitLogDirCapacity", "EndTransactionQueueSize", "dispatchMaxBuffer", "runtime",
-        "scheduleMessageOffset_1", "timerCongestNum", "ackThreadPoolQueueHeadWaitTimeMills"};
+    static const char *const keys[] = {"putTps",
+                                       "getTransferredTps",
+                                       "getTransferedTps",
+                                       "msgPutTotalTodayNow",
+                                       "putLatency99",
+                                       "commitLogDirCapacity",
+                                       "EndTransactionQueueSize",
+                                       "dispatchMaxBuffer",
+                                       "runtime",
+                                       "scheduleMessageOffset_1",
+                                       "timerCongestNum",
+                                       "ackThreadPoolQueueHeadWaitTimeMills"};
     struct raw_answer *answer = ask_body(RQ_REQ_GET_BROKER_RUNTIME_INFO, "");
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         ck_assert_msg(raw_has(answer, keys[i]), "%s", keys[i]);
@@ -364,7 +383,8 @@ Suite *admin_suite(void)
     tcase_add_test(tc, a_group_that_may_not_read_a_topic_is_refused_until_it_may);
     tcase_add_test(tc, settings_change_while_the_broker_runs);
     tcase_add_test(tc, changed_settings_are_written_to_the_file_that_was_read);
-    tcase_add_test(tc, consumers_are_sent_to_the_broker_that_their_group_names_only_when_slaves_may_be_read);
+    tcase_add_test(
+        tc, consumers_are_sent_to_the_broker_that_their_group_names_only_when_slaves_may_be_read);
     tcase_add_test(tc, settings_that_cannot_change_are_refused);
     tcase_add_test(tc, thresholds_for_cold_data_are_kept);
     tcase_add_test(tc, a_master_without_slaves_says_so);

@@ -70,13 +70,15 @@ static int32_t set_mode(const char *topic, const char *mode, int share)
 START_TEST(queues_are_shared_by_the_strategy_that_is_named)
 {
     ck_eventually(count_of(query("c0", "AVG"), "\"queueId\"") == 2);
-    ck_assert(raw_has(query("c0", "AVG"), "{\"messageQueue\":{\"brokerName\":\"broker-a\",\"queueId\":1,\"topic\":\"T\"},\"mode\":\"PULL\"}"));
+    ck_assert(raw_has(query("c0", "AVG"), "{\"messageQueue\":{\"brokerName\":\"broker-a\","
+                                          "\"queueId\":1,\"topic\":\"T\"},\"mode\":\"PULL\"}"));
     ck_assert_int_eq(count_of(query("c1", "AVG"), "\"queueId\":2"), 1);
     ck_assert_int_eq(count_of(query("c2", "AVG"), "\"queueId\":3"), 1);
     ck_assert_int_eq(count_of(query("c0", "AVG_BY_CIRCLE"), "\"queueId\":3"), 1);
     ck_assert(!raw_has(query("c0", "OTHER"), "messageQueueAssignments"));
-    ck_assert_int_eq(raw_call(raw, RQ_REQ_QUERY_ASSIGNMENT, NULL, NULL, rq_slice_str("{"))->header.code,
-                     RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_QUERY_ASSIGNMENT, NULL, NULL, rq_slice_str("{"))->header.code,
+        RQ_RESP_SYSTEM_ERROR);
 }
 END_TEST
 
@@ -86,8 +88,10 @@ START_TEST(a_group_that_pops_gets_brokers_or_shared_queues)
     ck_eventually(count_of(query("c1", "AVG"), "\"queueId\":-1") == 1);
     ck_assert(raw_has(query("c1", "AVG"), "\"mode\":\"POP\""));
     ck_assert_int_eq(set_mode("T", "POP", 1), RQ_RESP_SUCCESS);
-    ck_assert_int_eq(count_of(query("c0", "AVG"), "\"queueId\""), 3); /* its two, and the next one's */
-    ck_assert_int_eq(count_of(query("c2", "AVG"), "\"queueId\""), 3); /* its one, and the first one's */
+    /* its two, and the next one's */
+    ck_assert_int_eq(count_of(query("c0", "AVG"), "\"queueId\""), 3);
+    /* its one, and the first one's */
+    ck_assert_int_eq(count_of(query("c2", "AVG"), "\"queueId\""), 3);
     ck_assert_int_eq(set_mode("T", "PULL", 0), RQ_RESP_SUCCESS);
     ck_assert_int_eq(count_of(query("c0", "AVG"), "\"mode\":\"PULL\""), 2);
     ck_assert_int_eq(set_mode("%RETRY%G", "POP", 0), RQ_RESP_NO_PERMISSION);
@@ -108,8 +112,10 @@ START_TEST(request_modes_survive_a_restart)
     open_with(pairs);
     struct raw_answer *answer =
         raw_call(raw, RQ_REQ_GET_ALL_MESSAGE_REQUEST_MODE, NULL, NULL, rq_slice(NULL, 0));
-    ck_assert(raw_has(answer, "{\"messageRequestModeMap\":{\"T\":{\"G\":{\"consumerGroup\":\"G\",\"mode\":\"POP\","
-                              "\"popShareQueueNum\":7,\"topic\":\"T\"}}}}"));
+    ck_assert(raw_has(
+        answer,
+        "{\"messageRequestModeMap\":{\"T\":{\"G\":{\"consumerGroup\":\"G\",\"mode\":\"POP\","
+        "\"popShareQueueNum\":7,\"topic\":\"T\"}}}}"));
     raw_close(raw);
     rmq_broker_stop(broker);
     snprintf(command, sizeof command, "rm -rf %s", path);

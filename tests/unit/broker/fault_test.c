@@ -15,8 +15,13 @@ static struct raw *raw;
 
 static void open_broker(const char *enabled)
 {
-    const char *const pairs[] = {"faultInjectionEnable", enabled, "messageDelayLevel", "1h",
-                                 "osPageCacheBusyTimeOutMills", "300", NULL};
+    const char *const pairs[] = {"faultInjectionEnable",
+                                 enabled,
+                                 "messageDelayLevel",
+                                 "1h",
+                                 "osPageCacheBusyTimeOutMills",
+                                 "300",
+                                 NULL};
     broker = start_broker(pairs);
     raw = raw_open(rmq_broker_addr(broker));
     raw_create_topic(raw, "T", 1);
@@ -43,7 +48,8 @@ static struct raw_answer *say(const char *fault)
 static int32_t max_offset_code(void)
 {
     struct rq_hdr_queue header = {.topic = rq_slice_str("T")};
-    return raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0))->header.code;
+    return raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0))
+        ->header.code;
 }
 
 static struct raw_answer *try_to_send(void)
@@ -65,8 +71,8 @@ END_TEST
 
 START_TEST(words_that_say_nothing_are_refused)
 {
-    static const char *const wrong[] = {"", "dance", "answer", "answer x", "refuse all", "clock soon",
-                                        "answer 30 times=many"};
+    static const char *const wrong[] = {
+        "", "dance", "answer", "answer x", "refuse all", "clock soon", "answer 30 times=many"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_msg(say(wrong[i])->header.code == RQ_RESP_SYSTEM_ERROR, "%s", wrong[i]);
     }

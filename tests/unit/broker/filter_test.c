@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* SQL92 subscriptions over sockets: what is let through, what waits, and what is answered when the expression or the broker does not allow it. */
+/* SQL92 subscriptions over sockets: what is let through, what waits, and what is answered when the
+ * expression or the broker does not allow it. */
 #include <string.h>
 
 #include "base/json.h"
@@ -35,11 +36,11 @@ static void produce(struct raw *by, const char *amount)
     struct rq_buf properties;
     rq_buf_init(&properties, 0);
     rq_props_add_str(&properties, 0, "amount", rq_slice_str(amount));
-    struct rq_hdr_send header =
-        raw_send_header("T", 0, rq_slice(properties.data, properties.len));
-    ck_assert_int_eq(raw_call(by, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("b"))
-                         ->header.code,
-                     RQ_RESP_SUCCESS);
+    struct rq_hdr_send header = raw_send_header("T", 0, rq_slice(properties.data, properties.len));
+    ck_assert_int_eq(
+        raw_call(by, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("b"))
+            ->header.code,
+        RQ_RESP_SUCCESS);
     rq_buf_free(&properties);
 }
 
@@ -47,10 +48,11 @@ static struct raw_answer *check_config(const char *type, const char *expression)
 {
     struct rq_buf body;
     rq_buf_init(&body, 0);
-    rq_buf_addf(&body,
-                "{\"clientId\":\"c\",\"group\":\"G\",\"subscriptionData\":{\"expressionType\":\"%s\","
-                "\"subString\":\"%s\",\"topic\":\"T\"}}",
-                type, expression);
+    rq_buf_addf(
+        &body,
+        "{\"clientId\":\"c\",\"group\":\"G\",\"subscriptionData\":{\"expressionType\":\"%s\","
+        "\"subString\":\"%s\",\"topic\":\"T\"}}",
+        type, expression);
     struct raw_answer *answer =
         raw_call(raw, RQ_REQ_CHECK_CLIENT_CONFIG, NULL, NULL, rq_slice(body.data, body.len));
     rq_buf_free(&body);
@@ -177,7 +179,8 @@ Suite *filter_suite(void)
     tcase_add_test(tc, only_messages_that_the_expression_lets_through_come);
     tcase_add_test(tc, the_expression_of_a_heartbeat_filters_pulls);
     tcase_add_test(tc, a_parked_pull_sleeps_on_when_what_came_does_not_match);
-    tcase_add_test(tc, a_parked_pull_that_never_matches_is_told_at_its_deadline_how_far_it_has_looked);
+    tcase_add_test(tc,
+                   a_parked_pull_that_never_matches_is_told_at_its_deadline_how_far_it_has_looked);
     tcase_add_test(tc, a_connection_that_closes_while_its_pull_is_looked_at_is_no_problem);
     tcase_add_test(tc, a_wrong_expression_is_refused_wherever_it_comes_in);
     tcase_add_test(tc, a_broker_without_property_filter_says_so);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Groups over sockets: members and notices of change, offsets, queue locks, "consume later" and dead letters. */
+/* Groups over sockets: members and notices of change, offsets, queue locks, "consume later" and
+ * dead letters. */
 #include "unit/broker/raw.h"
 
 #include <string.h>
@@ -109,20 +110,23 @@ START_TEST(a_question_to_a_consumer_is_passed_on_and_its_answer_back)
     struct rq_hdr_consume_directly header = {.consumer_group = rq_slice_str("G"),
                                              .client_id = rq_slice_str("c"),
                                              .msg_id = rq_slice_str(id)};
-    int32_t opaque = raw_send(raw, RQ_REQ_CONSUME_MESSAGE_DIRECTLY, 0, &rq_tab_consume_directly, &header,
-                              rq_slice(NULL, 0));
+    int32_t opaque = raw_send(raw, RQ_REQ_CONSUME_MESSAGE_DIRECTLY, 0, &rq_tab_consume_directly,
+                              &header, rq_slice(NULL, 0));
     ck_assert(raw_next(consumer, &asked, RAW_WAIT_MS));
     ck_assert_int_eq(asked.header.code, RQ_REQ_CONSUME_MESSAGE_DIRECTLY);
     ck_assert(rq_slice_eq_str(rq_header_ext(&asked.header, "brokerName"), "broker-a"));
     ck_assert_uint_eq(raw_messages(&asked, &msg, 1), 1);
     ck_assert(rq_slice_eq_str(msg.body, "taste this"));
-    raw_reply(consumer, asked.header.opaque, RQ_RESP_SUCCESS, rq_slice_str("{\"consumeResult\":\"CR_SUCCESS\"}"));
+    raw_reply(consumer, asked.header.opaque, RQ_RESP_SUCCESS,
+              rq_slice_str("{\"consumeResult\":\"CR_SUCCESS\"}"));
     ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
     ck_assert_int_eq(raw->answer.header.opaque, opaque);
     ck_assert(raw_has(&raw->answer, "CR_SUCCESS"));
 
-    struct rq_hdr_running_info info = {.consumer_group = rq_slice_str("G"), .client_id = rq_slice_str("c")};
-    raw_send(raw, RQ_REQ_GET_CONSUMER_RUNNING_INFO, 0, &rq_tab_running_info, &info, rq_slice(NULL, 0));
+    struct rq_hdr_running_info info = {.consumer_group = rq_slice_str("G"),
+                                       .client_id = rq_slice_str("c")};
+    raw_send(raw, RQ_REQ_GET_CONSUMER_RUNNING_INFO, 0, &rq_tab_running_info, &info,
+             rq_slice(NULL, 0));
     ck_assert(raw_next(consumer, &asked, RAW_WAIT_MS));
     raw_close(consumer); /* it goes instead of answering */
     ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
@@ -139,9 +143,8 @@ END_TEST
 
 static struct raw_answer *query(const char *topic, int32_t queue_id, int zero_if_not_found)
 {
-    struct rq_hdr_query_consumer_offset header = {.consumer_group = rq_slice_str("G"),
-                                                  .topic = rq_slice_str(topic),
-                                                  .queue_id = queue_id};
+    struct rq_hdr_query_consumer_offset header = {
+        .consumer_group = rq_slice_str("G"), .topic = rq_slice_str(topic), .queue_id = queue_id};
     if (zero_if_not_found >= 0) {
         RQ_SET(query_consumer_offset, &header, set_zero_if_not_found, zero_if_not_found != 0);
     }
@@ -191,17 +194,20 @@ START_TEST(the_ends_of_a_queue_and_offsets_by_time_are_answered)
     raw_produce(raw, "T", 0, NULL, "x");
     raw_produce(raw, "T", 0, NULL, "y");
     struct rq_hdr_queue queue = {.topic = rq_slice_str("T")};
-    ck_assert_int_eq(raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &queue, rq_slice(NULL, 0)),
-                             "offset"),
-                     2);
-    ck_assert_int_eq(raw_i64(raw_call(raw, RQ_REQ_GET_MIN_OFFSET, &rq_tab_queue, &queue, rq_slice(NULL, 0)),
-                             "offset"),
-                     0);
+    ck_assert_int_eq(
+        raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &queue, rq_slice(NULL, 0)),
+                "offset"),
+        2);
+    ck_assert_int_eq(
+        raw_i64(raw_call(raw, RQ_REQ_GET_MIN_OFFSET, &rq_tab_queue, &queue, rq_slice(NULL, 0)),
+                "offset"),
+        0);
     ck_assert_int_ge(raw_i64(raw_call(raw, RQ_REQ_GET_EARLIEST_MSG_STORETIME, &rq_tab_queue, &queue,
                                       rq_slice(NULL, 0)),
                              "timestamp"),
                      before_ms);
-    struct rq_hdr_search_offset search = {.topic = rq_slice_str("T"), .timestamp = before_ms - 1000};
+    struct rq_hdr_search_offset search = {.topic = rq_slice_str("T"),
+                                          .timestamp = before_ms - 1000};
     ck_assert_int_eq(raw_i64(raw_call(raw, RQ_REQ_SEARCH_OFFSET_BY_TIMESTAMP, &rq_tab_search_offset,
                                       &search, rq_slice(NULL, 0)),
                              "offset"),
@@ -244,7 +250,8 @@ static bool lock(const char *client, int32_t code)
     struct rq_buf text;
     rq_buf_init(&text, 0);
     rq_lock_body_write(&body, &text);
-    const struct raw_answer *answer = raw_call(raw, code, NULL, NULL, rq_slice(text.data, text.len));
+    const struct raw_answer *answer =
+        raw_call(raw, code, NULL, NULL, rq_slice(text.data, text.len));
     rq_buf_free(&text);
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     return raw_has(answer, "\"queueId\":3");
@@ -271,7 +278,8 @@ static int32_t send_back(int64_t offset, int32_t level, int32_t most)
                                       .delay_level = level,
                                       .origin_topic = rq_slice_str("T")};
     RQ_SET(send_back, &header, max_reconsume_times, most);
-    return raw_call(raw, RQ_REQ_CONSUMER_SEND_MSG_BACK, &rq_tab_send_back, &header, rq_slice(NULL, 0))
+    return raw_call(raw, RQ_REQ_CONSUMER_SEND_MSG_BACK, &rq_tab_send_back, &header,
+                    rq_slice(NULL, 0))
         ->header.code;
 }
 
@@ -329,7 +337,8 @@ END_TEST
 START_TEST(a_delayed_message_is_delivered_when_its_time_has_come)
 {
     struct rq_msg msg;
-    struct rq_hdr_send header = raw_send_header("T", 0, rq_slice_str("DELAY\0011\002TAGS\001A\002"));
+    struct rq_hdr_send header =
+        raw_send_header("T", 0, rq_slice_str("DELAY\0011\002TAGS\001A\002"));
     int64_t start_ms = rq_mono_ms();
     struct raw_answer *answer =
         raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("later"));
@@ -340,7 +349,8 @@ START_TEST(a_delayed_message_is_delivered_when_its_time_has_come)
     ck_assert_int_ge(rq_mono_ms() - start_ms, 900);
     ck_assert(rq_slice_eq_str(msg.body, "later"));
     ck_assert(rq_slice_eq_str(msg.topic, "T"));
-    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 0, 0, "B")->header.code, RQ_RESP_PULL_RETRY_IMMEDIATELY);
+    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 0, 0, "B")->header.code,
+                     RQ_RESP_PULL_RETRY_IMMEDIATELY);
 }
 END_TEST
 
@@ -351,9 +361,10 @@ START_TEST(a_send_to_a_retry_topic_beyond_its_limit_is_a_dead_letter)
     raw_heartbeat(raw, "c", "G", "T", "*", 1);
     RQ_SET(send, &header, reconsume_times, 4);
     RQ_SET(send, &header, max_reconsume_times, 3);
-    ck_assert_int_eq(raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
-                         ->header.code,
-                     RQ_RESP_SUCCESS);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
+            ->header.code,
+        RQ_RESP_SUCCESS);
     wait_for("%DLQ%G", 0, &msg);
     ck_assert_int_eq(msg.reconsume_times, 4);
     ck_assert(rq_slice_eq_str(rq_props_get(msg.properties, RQ_PROP_DELAY), "-1"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Start and stop, what stays behind, restart on the same store, bad input on the ports, misbehaviour on request, administration. */
+/* Start and stop, what stays behind, restart on the same store, bad input on the ports,
+ * misbehaviour on request, administration. */
 #include "unit/broker/raw.h"
 
 #include <dirent.h>
@@ -58,7 +59,8 @@ START_TEST(a_broker_starts_again_on_its_store_with_all_it_knew)
     char dir[] = "/tmp/rmq-broker-test-XXXXXX";
     struct rq_msg msgs[2];
     ck_assert_ptr_nonnull(mkdtemp(dir));
-    const char *const pairs[] = {"storePathRootDir", dir, "mappedFileSizeCommitLog", "1048576", NULL};
+    const char *const pairs[] = {"storePathRootDir", dir, "mappedFileSizeCommitLog", "1048576",
+                                 NULL};
     rmq_broker *broker = start_broker(pairs);
     struct raw *raw = raw_open(rmq_broker_addr(broker));
     ck_assert_int_eq(rmq_broker_create_topic(broker, "Kept", 3, NULL), RMQ_OK);
@@ -77,12 +79,12 @@ START_TEST(a_broker_starts_again_on_its_store_with_all_it_knew)
     raw = raw_open(rmq_broker_addr(broker));
     ck_assert_uint_eq(raw_messages(raw_pull_now(raw, "H", "Kept", 2, 0, "*"), msgs, 2), 1);
     ck_assert(rq_slice_eq_str(msgs[0].body, "stays"));
-    ck_assert_int_eq(raw_pull_now(raw, "H", "Kept", 3, 0, "*")->header.code, RQ_RESP_INVALID_PARAMETER);
-    struct rq_hdr_query_consumer_offset query = {.consumer_group = rq_slice_str("G"),
-                                                 .topic = rq_slice_str("Kept"),
-                                                 .queue_id = 2};
-    ck_assert_int_eq(raw_i64(raw_call(raw, RQ_REQ_QUERY_CONSUMER_OFFSET, &rq_tab_query_consumer_offset,
-                                      &query, rq_slice(NULL, 0)),
+    ck_assert_int_eq(raw_pull_now(raw, "H", "Kept", 3, 0, "*")->header.code,
+                     RQ_RESP_INVALID_PARAMETER);
+    struct rq_hdr_query_consumer_offset query = {
+        .consumer_group = rq_slice_str("G"), .topic = rq_slice_str("Kept"), .queue_id = 2};
+    ck_assert_int_eq(raw_i64(raw_call(raw, RQ_REQ_QUERY_CONSUMER_OFFSET,
+                                      &rq_tab_query_consumer_offset, &query, rq_slice(NULL, 0)),
                              "offset"),
                      1);
     raw_close(raw);
@@ -215,7 +217,8 @@ START_TEST(a_start_without_enough_memory_fails_cleanly)
         ck_assert((st == RMQ_OK) == (broker != NULL));
         rmq_error_destroy(err);
         rmq_broker_stop(broker);
-        ck_assert_msg(rq_mem_live() == before, "allocation %zu: %zu left", n, rq_mem_live() - before);
+        ck_assert_msg(rq_mem_live() == before, "allocation %zu: %zu left", n,
+                      rq_mem_live() - before);
         if (!reached) {
             break;
         }
@@ -256,10 +259,12 @@ START_TEST(requests_without_enough_memory_harm_their_connection_at_most)
 {
     static const char heartbeat[] =
         "{\"clientID\":\"c\",\"consumerDataSet\":[{\"groupName\":\"G\",\"subscriptionDataSet\":[{"
-        "\"topic\":\"T\",\"subString\":\"A\",\"tagsSet\":[\"A\"],\"codeSet\":[65],\"subVersion\":1}]}],"
+        "\"topic\":\"T\",\"subString\":\"A\",\"tagsSet\":[\"A\"],\"codeSet\":[65],\"subVersion\":1}"
+        "]}],"
         "\"producerDataSet\":[{\"groupName\":\"P\"}]}";
     struct rq_buf bytes;
-    struct rq_hdr_send send_header = raw_send_header("T", 0, rq_slice_str("TAGS\001A\002DELAY\0011\002"));
+    struct rq_hdr_send send_header =
+        raw_send_header("T", 0, rq_slice_str("TAGS\001A\002DELAY\0011\002"));
     struct rq_hdr_send now_header = raw_send_header("T", 0, rq_slice_str("TAGS\001A\002"));
     struct rq_hdr_pull pull = {.consumer_group = rq_slice_str("G"),
                                .topic = rq_slice_str("T"),
@@ -275,7 +280,8 @@ START_TEST(requests_without_enough_memory_harm_their_connection_at_most)
     rq_buf_init(&bytes, 0);
     add_request(&bytes, RQ_REQ_HEART_BEAT, NULL, NULL, rq_slice_str(heartbeat));
     add_request(&bytes, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &now_header, rq_slice_str("now"));
-    add_request(&bytes, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &send_header, rq_slice_str("later"));
+    add_request(&bytes, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &send_header,
+                rq_slice_str("later"));
     add_request(&bytes, RQ_REQ_PULL_MESSAGE, &rq_tab_pull, &pull, rq_slice(NULL, 0));
     add_request(&bytes, RQ_REQ_UPDATE_CONSUMER_OFFSET, &rq_tab_update_consumer_offset, &commit,
                 rq_slice(NULL, 0));
@@ -338,12 +344,14 @@ START_TEST(every_code_bears_a_request_without_fields_and_with_nonsense)
 {
     rmq_broker *broker = start_broker(NULL);
     const char *addrs[] = {rmq_broker_addr(broker), rmq_broker_namesrv_addr(broker)};
-    static const char *const bodies[] = {NULL, "{", "[1,2", "{\"a\":[[[[", "\001\002\003\377", "{}"};
+    static const char *const bodies[] = {NULL, "{", "[1,2", "{\"a\":[[[[", "\001\002\003\377",
+                                         "{}"};
     for (size_t a = 0; a < 2; a++) {
         struct raw *raw = raw_open(addrs[a]);
         for (int32_t code = 0; code < 1000; code++) {
             for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
-                ck_assert(raw_call(raw, code, NULL, NULL, rq_slice_str(bodies[i]))->header.code >= 0);
+                ck_assert(raw_call(raw, code, NULL, NULL, rq_slice_str(bodies[i]))->header.code >=
+                          0);
             }
         }
         raw_close(raw);
@@ -418,20 +426,26 @@ START_TEST(topics_can_be_created_listed_and_deleted_by_request)
     ck_assert(raw_has(raw_route(ns, "New"), "\"writeQueueNums\":5"));
     ck_assert_int_eq(raw_create_topic(raw, "New", 6)->header.code, RQ_RESP_SUCCESS);
     ck_assert(raw_has(raw_route(ns, "New"), "\"writeQueueNums\":6"));
-    ck_assert_int_eq(raw_create_topic(raw, RQ_TOPIC_SCHEDULE, 5)->header.code, RQ_RESP_INVALID_PARAMETER);
+    ck_assert_int_eq(raw_create_topic(raw, RQ_TOPIC_SCHEDULE, 5)->header.code,
+                     RQ_RESP_INVALID_PARAMETER);
     ck_assert_int_eq(raw_create_topic(raw, "bad name", 5)->header.code, RQ_RESP_INVALID_PARAMETER);
     ck_assert_int_eq(raw_create_topic(raw, "Many", 100000)->header.code, RQ_RESP_INVALID_PARAMETER);
-    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_ALL_TOPIC_CONFIG, NULL, NULL, rq_slice(NULL, 0)), "\"New\""));
-    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_TOPIC_CONFIG, &rq_tab_topic, &topic, rq_slice(NULL, 0)),
-                      "\"readQueueNums\":6"));
+    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_ALL_TOPIC_CONFIG, NULL, NULL, rq_slice(NULL, 0)),
+                      "\"New\""));
+    ck_assert(
+        raw_has(raw_call(raw, RQ_REQ_GET_TOPIC_CONFIG, &rq_tab_topic, &topic, rq_slice(NULL, 0)),
+                "\"readQueueNums\":6"));
     raw_produce(raw, "New", 5, NULL, "x");
-    ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_TOPIC_STATS_INFO, &rq_tab_topic, &topic, rq_slice(NULL, 0)),
-                      "\"maxOffset\":1"));
+    ck_assert(raw_has(
+        raw_call(raw, RQ_REQ_GET_TOPIC_STATS_INFO, &rq_tab_topic, &topic, rq_slice(NULL, 0)),
+        "\"maxOffset\":1"));
     ck_assert_int_eq(
-        raw_call(raw, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &topic, rq_slice(NULL, 0))->header.code,
+        raw_call(raw, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &topic, rq_slice(NULL, 0))
+            ->header.code,
         RQ_RESP_SUCCESS);
     ck_assert_int_eq(
-        raw_call(raw, RQ_REQ_GET_TOPIC_CONFIG, &rq_tab_topic, &topic, rq_slice(NULL, 0))->header.code,
+        raw_call(raw, RQ_REQ_GET_TOPIC_CONFIG, &rq_tab_topic, &topic, rq_slice(NULL, 0))
+            ->header.code,
         RQ_RESP_TOPIC_NOT_EXIST);
     raw_close(ns);
     raw_close(raw);

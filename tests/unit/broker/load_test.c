@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Many connections on several loops at once: everything sent is received, in the order of its queue, by parked and unparked pulls. */
+/* Many connections on several loops at once: everything sent is received, in the order of its
+ * queue, by parked and unparked pulls. */
 #include "unit/broker/raw.h"
 
 #include <pthread.h>
@@ -72,8 +73,8 @@ static void *consume(void *arg)
 START_TEST(all_that_many_connections_send_is_received_in_order)
 {
     static const char *const loops[] = {"1", "3"};
-    const char *const pairs[] = {"serverSelectorThreads", loops[_i], "mappedFileSizeCommitLog", "262144",
-                                 NULL};
+    const char *const pairs[] = {"serverSelectorThreads", loops[_i], "mappedFileSizeCommitLog",
+                                 "262144", NULL};
     struct worker producers[QUEUES] = {0};
     struct worker consumers[QUEUES] = {0};
     broker = start_broker(pairs);
@@ -99,7 +100,8 @@ static void *churn(void *arg)
     for (int i = 0; i < 20; i++) {
         struct raw *raw = raw_open(rmq_broker_addr(broker));
         snprintf(client, sizeof client, "c%d-%d", worker->queue_id, i);
-        ck_assert_int_eq(raw_heartbeat(raw, client, "G", "T", "*", i)->header.code, RQ_RESP_SUCCESS);
+        ck_assert_int_eq(raw_heartbeat(raw, client, "G", "T", "*", i)->header.code,
+                         RQ_RESP_SUCCESS);
         raw_pull(raw, "G", "T", worker->queue_id, 1, NULL, 60000);
         raw_close(raw);
     }

@@ -30,7 +30,8 @@ static const char *get(const char *method, const char *path)
     snprintf(addr, sizeof addr, "127.0.0.1:%d", rmq_broker_metrics_port(broker));
     struct raw *http = raw_open(addr);
     char head[256];
-    snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method, path);
+    snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method,
+             path);
     raw_bytes(http, head, strlen(head));
     raw_text(http, text, sizeof text);
     raw_close(http);
@@ -43,14 +44,14 @@ START_TEST(figures_are_told_in_the_text_form_of_prometheus)
     raw_produce(raw, "T", 0, NULL, "one");
     raw_produce(raw, "T", 0, NULL, "two");
     raw_heartbeat(raw, "c", "G", "T", "*", 1);
-    struct rq_hdr_update_consumer_offset commit = {.consumer_group = rq_slice_str("G"),
-                                                   .topic = rq_slice_str("T"),
-                                                   .commit_offset = 1};
+    struct rq_hdr_update_consumer_offset commit = {
+        .consumer_group = rq_slice_str("G"), .topic = rq_slice_str("T"), .commit_offset = 1};
     raw_call(raw, RQ_REQ_UPDATE_CONSUMER_OFFSET, &rq_tab_update_consumer_offset, &commit,
              rq_slice(NULL, 0));
     const char *page = get("GET", "/metrics");
     ck_assert_ptr_nonnull(strstr(page, "HTTP/1.1 200"));
-    ck_assert_ptr_nonnull(strstr(page, "# TYPE rmq_put_messages_total counter\nrmq_put_messages_total 2\n"));
+    ck_assert_ptr_nonnull(
+        strstr(page, "# TYPE rmq_put_messages_total counter\nrmq_put_messages_total 2\n"));
     ck_assert_ptr_nonnull(strstr(page, "rmq_topic_put_messages_total{topic=\"T\"} 2\n"));
     ck_assert_ptr_nonnull(strstr(page, "rmq_group_lag_messages{topic=\"T\",group=\"G\"} 1\n"));
     ck_assert_ptr_nonnull(strstr(page, "rmq_put_seconds_bucket{le=\"+Inf\"} 2\n"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The name server over sockets: settings that outlive it, options by request, routes for old and new readers. */
+/* The name server over sockets: settings that outlive it, options by request, routes for old and
+ * new readers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,9 +40,8 @@ static void teardown(void)
 
 static struct raw_answer *kv(int32_t code, const char *key, const char *value)
 {
-    struct rq_hdr_kv header = {.namespace = rq_slice_str("SPACE"),
-                               .key = rq_slice_str(key),
-                               .value = rq_slice_str(value)};
+    struct rq_hdr_kv header = {
+        .namespace = rq_slice_str("SPACE"), .key = rq_slice_str(key), .value = rq_slice_str(value)};
     return raw_call(raw, code, &rq_tab_kv, &header, rq_slice(NULL, 0));
 }
 
@@ -73,14 +73,14 @@ START_TEST(options_are_told_and_changed_by_request)
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert(raw_has(raw_call(raw, RQ_REQ_GET_NAMESRV_CONFIG, NULL, NULL, rq_slice(NULL, 0)),
                       "enableTopicList=false\n"));
-    ck_assert_int_eq(raw_call(raw, RQ_REQ_GET_SYSTEM_TOPIC_LIST_FROM_NS, NULL, NULL,
-                              rq_slice(NULL, 0))
-                         ->header.code,
-                     RQ_RESP_SYSTEM_ERROR);
-    ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL,
-                              rq_slice_str("kvConfigPath=/x\n"))
-                         ->header.code,
-                     RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_GET_SYSTEM_TOPIC_LIST_FROM_NS, NULL, NULL, rq_slice(NULL, 0))
+            ->header.code,
+        RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL, rq_slice_str("kvConfigPath=/x\n"))
+            ->header.code,
+        RQ_RESP_NO_PERMISSION);
     ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL,
                               rq_slice_str("scanNotActiveBrokerInterval=often\n"))
                          ->header.code,
@@ -108,8 +108,9 @@ END_TEST
 START_TEST(an_option_out_of_range_is_an_error_at_start)
 {
     rmq_error *err = NULL;
-    ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, "scanNotActiveBrokerInterval=0", &namesrv, &err),
-                     RMQ_ERR_INVALID);
+    ck_assert_int_eq(
+        rmq_namesrv_start_properties(NULL, 0, "scanNotActiveBrokerInterval=0", &namesrv, &err),
+        RMQ_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "scanNotActiveBrokerInterval"));
     rmq_error_destroy(err);
 }

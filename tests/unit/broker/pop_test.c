@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* POP against a running broker: what is given out, acknowledged, given back, in order and while waiting. */
+/* POP against a running broker: what is given out, acknowledged, given back, in order and while
+ * waiting. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,7 +145,7 @@ START_TEST(a_pop_tells_where_its_messages_are_and_nobody_else_gets_them)
 {
     struct rq_msg msgs[32];
     for (int i = 0; i < 3; i++) {
-        produce( 0, "a", "one");
+        produce(0, "a", "one");
     }
     struct raw_answer *answer = pop((struct wish){.queue_id = -1, .max = 2});
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
@@ -167,9 +168,9 @@ END_TEST
 static bool counted(const char *name, const char *key, const char *sum)
 {
     struct rq_hdr_stats header = {.stats_name = rq_slice_str(name), .stats_key = rq_slice_str(key)};
-    return raw_has(raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header,
-                            rq_slice(NULL, 0)),
-                   sum);
+    return raw_has(
+        raw_call(raw, RQ_REQ_VIEW_BROKER_STATS_DATA, &rq_tab_stats, &header, rq_slice(NULL, 0)),
+        sum);
 }
 
 START_TEST(pops_and_acknowledgements_are_counted_by_topic_and_group)
@@ -185,9 +186,12 @@ START_TEST(pops_and_acknowledgements_are_counted_by_topic_and_group)
     ck_assert_int_eq(ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &second, 60000)->header.code,
                      RQ_RESP_SUCCESS);
     rq_stats_sample(&broker->stats, rq_wall_ms());
-    ck_assert(counted("GROUP_GET_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":2.0000,\"sum\":2,"));
-    ck_assert(counted("GROUP_CK_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,"));
-    ck_assert(counted("GROUP_ACK_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,"));
+    ck_assert(
+        counted("GROUP_GET_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":2.0000,\"sum\":2,"));
+    ck_assert(
+        counted("GROUP_CK_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,"));
+    ck_assert(
+        counted("GROUP_ACK_NUMS", TOPIC "@" GROUP, "\"statsMinute\":{\"avgpt\":1.0000,\"sum\":2,"));
     ck_assert(counted("BROKER_ACK_NUMS", "DefaultCluster", "\"sum\":2,"));
 }
 END_TEST
@@ -195,8 +199,8 @@ END_TEST
 START_TEST(what_is_not_acknowledged_comes_back_from_the_retry_topic)
 {
     struct rq_msg msgs[32];
-    produce( 0, "a", "kept");
-    produce( 0, "b", "done");
+    produce(0, "a", "kept");
+    produce(0, "b", "done");
     struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 300});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
     struct handle second = handle_of(answer, &msgs[1]);
@@ -221,7 +225,7 @@ END_TEST
 START_TEST(a_changed_time_makes_a_new_handle_and_voids_the_old_one)
 {
     struct rq_msg msgs[32];
-    produce( 0, "a", "later");
+    produce(0, "a", "later");
     struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 400});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
     struct handle handle = handle_of(answer, &msgs[0]);
@@ -244,7 +248,7 @@ START_TEST(a_batch_acknowledges_messages_of_several_queues)
     struct rq_buf body;
     raw_create_topic(raw, TOPIC, 2);
     for (int i = 0; i < 6; i++) {
-        produce( i % 2, "a", "x");
+        produce(i % 2, "a", "x");
     }
     struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 300});
     size_t count = raw_messages(answer, msgs, 32);
@@ -252,16 +256,15 @@ START_TEST(a_batch_acknowledges_messages_of_several_queues)
     rq_buf_init(&body, 0);
     rq_buf_add_str(&body, "{\"acks\":[");
     for (int queue = 0; queue < 2; queue++) {
-        const struct rq_pop_batch_ack piece = {
-            .group = rq_slice_str(GROUP),
-            .topic = rq_slice_str(TOPIC),
-            .retry = '0',
-            .queue_id = queue,
-            .revive_qid = (int32_t)raw_i64(answer, "reviveQid"),
-            .pop_time_ms = raw_i64(answer, "popTime"),
-            .invisible_ms = 300,
-            .bits = {queue ? 7 : 5}, /* one of queue 0 is left */
-            .bit_bytes = 1};
+        const struct rq_pop_batch_ack piece = {.group = rq_slice_str(GROUP),
+                                               .topic = rq_slice_str(TOPIC),
+                                               .retry = '0',
+                                               .queue_id = queue,
+                                               .revive_qid = (int32_t)raw_i64(answer, "reviveQid"),
+                                               .pop_time_ms = raw_i64(answer, "popTime"),
+                                               .invisible_ms = 300,
+                                               .bits = {queue ? 7 : 5}, /* one of queue 0 is left */
+                                               .bit_bytes = 1};
         rq_buf_add_str(&body, queue ? "," : "");
         rq_pop_batch_ack_write(&piece, &body);
     }
@@ -282,11 +285,10 @@ END_TEST
 
 static int32_t waiting(int queue_id)
 {
-    struct rq_hdr_notification fields = {.consumer_group = rq_slice_str(GROUP),
-                                         .topic = rq_slice_str(TOPIC),
-                                         .queue_id = queue_id};
-    struct raw_answer *answer = raw_call(raw, RQ_REQ_POLLING_INFO, &rq_tab_notification, &fields,
-                                         rq_slice(NULL, 0));
+    struct rq_hdr_notification fields = {
+        .consumer_group = rq_slice_str(GROUP), .topic = rq_slice_str(TOPIC), .queue_id = queue_id};
+    struct raw_answer *answer =
+        raw_call(raw, RQ_REQ_POLLING_INFO, &rq_tab_notification, &fields, rq_slice(NULL, 0));
     return (int32_t)raw_i64(answer, "pollingNum");
 }
 
@@ -300,9 +302,9 @@ START_TEST(each_message_wakes_one_of_those_that_wait)
         send_pop(waiters[i], (struct wish){.queue_id = -1, .poll_ms = 20000});
     }
     ck_eventually(waiting(-1) == 3);
-    produce( 0, "a", "first");
+    produce(0, "a", "first");
     ck_eventually(waiting(-1) == 2);
-    produce( 0, "a", "second");
+    produce(0, "a", "second");
     ck_eventually(waiting(-1) == 1);
     for (int i = 0; i < 3; i++) {
         if (raw_next(waiters[i], &waiters[i]->answer, i < 2 ? 1000 : 50)) {
@@ -314,7 +316,7 @@ START_TEST(each_message_wakes_one_of_those_that_wait)
         raw_close(waiters[i]);
     }
     ck_eventually(waiting(-1) == 0);
-    produce( 0, "a", "third"); /* not for a connection that is gone */
+    produce(0, "a", "third"); /* not for a connection that is gone */
     ck_assert_uint_eq(raw_messages(pop((struct wish){.queue_id = -1}), msgs, 32), 1);
 }
 END_TEST
@@ -322,10 +324,10 @@ END_TEST
 START_TEST(tags_choose_what_is_popped)
 {
     struct rq_msg msgs[32];
-    produce( 0, "no", "1");
-    produce( 0, "yes", "2");
-    produce( 0, "no", "3");
-    produce( 0, "yes", "4");
+    produce(0, "no", "1");
+    produce(0, "yes", "2");
+    produce(0, "no", "3");
+    produce(0, "yes", "4");
     struct raw_answer *answer = pop((struct wish){.queue_id = -1, .expression = "yes || other"});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
     ck_assert(rq_slice_eq_str(field(answer, "msgOffsetInfo"), "0 0 1,3"));
@@ -339,7 +341,7 @@ START_TEST(in_order_nothing_follows_before_all_is_acknowledged)
     struct rq_msg msgs[32];
     struct handle handles[2];
     for (int i = 0; i < 4; i++) {
-        produce( 0, "a", "x");
+        produce(0, "a", "x");
     }
     struct wish wish = {.queue_id = 0, .max = 2, .order = true, .attempt = "one"};
     struct raw_answer *answer = pop(wish);
@@ -372,9 +374,8 @@ START_TEST(in_order_nothing_follows_before_all_is_acknowledged)
     ck_assert_int_eq(msgs[0].queue_offset, 2);
     ck_assert_int_eq(rq_pop_find_order_count(field(answer, "orderCountInfo"), '0', 0, 2), 1);
     handles[0] = handle_of(answer, &msgs[0]);
-    ck_assert_int_eq(
-        ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handles[0], 60000)->header.code,
-        RQ_RESP_SUCCESS);
+    ck_assert_int_eq(ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handles[0], 60000)->header.code,
+                     RQ_RESP_SUCCESS);
     wish.attempt = "four";
     wish.poll_ms = 800;
     ck_assert_int_eq(pop(wish)->header.code, RQ_RESP_POLLING_TIMEOUT);
@@ -383,9 +384,8 @@ END_TEST
 
 static struct raw_answer *ask(int32_t code, int64_t poll_ms)
 {
-    struct rq_hdr_notification fields = {.consumer_group = rq_slice_str(GROUP),
-                                         .topic = rq_slice_str(TOPIC),
-                                         .queue_id = -1};
+    struct rq_hdr_notification fields = {
+        .consumer_group = rq_slice_str(GROUP), .topic = rq_slice_str(TOPIC), .queue_id = -1};
     RQ_SET(notification, &fields, max_msg_nums, 10);
     RQ_SET(notification, &fields, poll_time, poll_ms);
     return raw_call(raw, code, &rq_tab_notification, &fields, rq_slice(NULL, 0));
@@ -398,7 +398,7 @@ START_TEST(a_notice_tells_that_there_is_something_and_a_peek_shows_it)
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert(rq_slice_eq_str(field(answer, "hasMsg"), "false"));
     ck_assert_int_eq(ask(RQ_REQ_PEEK_MESSAGE, 0)->header.code, RQ_RESP_PULL_NOT_FOUND);
-    produce( 0, "a", "x");
+    produce(0, "a", "x");
     ck_assert(rq_slice_eq_str(field(ask(RQ_REQ_NOTIFICATION, 5000), "hasMsg"), "true"));
     for (int i = 0; i < 2; i++) {
         answer = ask(RQ_REQ_PEEK_MESSAGE, 0);
@@ -425,7 +425,7 @@ START_TEST(checkpoints_and_blocks_survive_a_restart)
     start_with_store(path);
     raw_create_topic(raw, TOPIC, 1);
     for (int i = 0; i < 3; i++) {
-        produce( 0, "a", i == 1 ? "middle" : "other");
+        produce(0, "a", i == 1 ? "middle" : "other");
     }
     struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 1500});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 3);
@@ -442,7 +442,7 @@ START_TEST(checkpoints_and_blocks_survive_a_restart)
     ck_assert(rq_slice_eq_str(msgs[0].body, "middle"));
     struct handle again = handle_of(answer, &msgs[0]);
     ck_assert_int_eq(ack(&again), RQ_RESP_SUCCESS);
-    produce( 0, "a", "in order");
+    produce(0, "a", "in order");
     struct wish order = {.queue_id = 0, .order = true, .attempt = "x"};
     ck_assert_uint_eq(raw_messages(pop(order), msgs, 32), 1);
     close_all();
@@ -460,23 +460,54 @@ END_TEST
 
 /* ---- nonsense ---- */
 
-static const int32_t codes[] = {RQ_REQ_POP_MESSAGE,      RQ_REQ_ACK_MESSAGE,
+static const int32_t codes[] = {RQ_REQ_POP_MESSAGE,       RQ_REQ_ACK_MESSAGE,
                                 RQ_REQ_BATCH_ACK_MESSAGE, RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME,
-                                RQ_REQ_PEEK_MESSAGE,     RQ_REQ_NOTIFICATION,
+                                RQ_REQ_PEEK_MESSAGE,      RQ_REQ_NOTIFICATION,
                                 RQ_REQ_POLLING_INFO};
 
-static const char *const numbers[] = {"0", "-1", "1", "31", "33", "2147483647", "-2147483648",
-                                      "9223372036854775807", "-9223372036854775808", "999", "x",
-                                      "", "1.5", "300"};
-static const char *const texts[] = {TOPIC, GROUP, "", "%RETRY%" GROUP "_" TOPIC, "*", "a || b", "||",
-                                    "0 0 0 0 0 broker-a 0 0", "0 1 60000 0 1 broker-a 0 9223372036854775807",
-                                    "-1 -1 -1 -1 2 b -1 -1", "1 2 3", "9 9 9 999 0 b 0 1", "   ",
-                                    "SQL92", "TAG", "true", "rmq_sys_REVIVE_LOG_DefaultCluster"};
+static const char *const numbers[] = {"0",
+                                      "-1",
+                                      "1",
+                                      "31",
+                                      "33",
+                                      "2147483647",
+                                      "-2147483648",
+                                      "9223372036854775807",
+                                      "-9223372036854775808",
+                                      "999",
+                                      "x",
+                                      "",
+                                      "1.5",
+                                      "300"};
+static const char *const texts[] = {TOPIC,
+                                    GROUP,
+                                    "",
+                                    "%RETRY%" GROUP "_" TOPIC,
+                                    "*",
+                                    "a || b",
+                                    "||",
+                                    "0 0 0 0 0 broker-a 0 0",
+                                    "0 1 60000 0 1 broker-a 0 9223372036854775807",
+                                    "-1 -1 -1 -1 2 b -1 -1",
+                                    "1 2 3",
+                                    "9 9 9 999 0 b 0 1",
+                                    "   ",
+                                    "SQL92",
+                                    "TAG",
+                                    "true",
+                                    "rmq_sys_REVIVE_LOG_DefaultCluster"};
 static const char *const bodies[] = {
-    "", "{", "{}", "{\"acks\":7}", "{\"acks\":[null,1,\"x\",[]]}",
-    "{\"acks\":[{\"b\":\"/////w==\",\"c\":\"" GROUP "\",\"q\":0,\"r\":\"0\",\"rq\":0,\"so\":0,\"t\":\"" TOPIC "\"}]}",
-    "{\"acks\":[{\"b\":\"AQ==\",\"c\":\"" GROUP "\",\"q\":2147483647,\"r\":\"1\",\"rq\":999,\"so\":9223372036854775807,\"t\":\"" TOPIC "\"}]}",
-    "{\"acks\":[{\"b\":\"%%%%\",\"c\":\"g\",\"q\":-1,\"r\":\"9\",\"rq\":-5,\"so\":-1,\"t\":\"t\"}]}"};
+    "",
+    "{",
+    "{}",
+    "{\"acks\":7}",
+    "{\"acks\":[null,1,\"x\",[]]}",
+    "{\"acks\":[{\"b\":\"/////w==\",\"c\":\"" GROUP
+    "\",\"q\":0,\"r\":\"0\",\"rq\":0,\"so\":0,\"t\":\"" TOPIC "\"}]}",
+    "{\"acks\":[{\"b\":\"AQ==\",\"c\":\"" GROUP
+    "\",\"q\":2147483647,\"r\":\"1\",\"rq\":999,\"so\":9223372036854775807,\"t\":\"" TOPIC "\"}]}",
+    "{\"acks\":[{\"b\":\"%%%%\",\"c\":\"g\",\"q\":-1,\"r\":\"9\",\"rq\":-5,\"so\":-1,\"t\":\"t\"}]"
+    "}"};
 
 static unsigned seed;
 static unsigned random_of(unsigned n)
@@ -503,21 +534,24 @@ static void add_field(struct rq_buf *json, bool *first, const char *name, const 
 
 static void send_nonsense(struct raw *to, int32_t code)
 {
-    static const char *const wishes[] = {"queueId", "maxMsgNums", "invisibleTime", "pollTime",
-                                         "bornTime", "initMode", "offset"};
-    static const char *const words[] = {"consumerGroup", "topic", "extraInfo", "exp", "expType",
-                                        "attemptId", "order"};
+    static const char *const wishes[] = {"queueId",  "maxMsgNums", "invisibleTime", "pollTime",
+                                         "bornTime", "initMode",   "offset"};
+    static const char *const words[] = {"consumerGroup", "topic",     "extraInfo", "exp",
+                                        "expType",       "attemptId", "order"};
     struct rq_buf json;
     struct rq_buf frame;
     bool first = true;
     const char *body = ANY(bodies);
     rq_buf_init(&json, 0);
     rq_buf_init(&frame, 0);
-    rq_buf_addf(&json, "{\"code\":%d,\"language\":\"JAVA\",\"version\":400,\"opaque\":%u,\"flag\":0,"
-                       "\"extFields\":{", (int)code, random_of(30000));
+    rq_buf_addf(&json,
+                "{\"code\":%d,\"language\":\"JAVA\",\"version\":400,\"opaque\":%u,\"flag\":0,"
+                "\"extFields\":{",
+                (int)code, random_of(30000));
     for (size_t i = 0; i < 7; i++) {
         add_field(&json, &first, wishes[i], i == 3 ? "1" : ANY(numbers));
-        add_field(&json, &first, words[i], i < 2 && random_of(2) ? (i ? TOPIC : GROUP) : ANY(texts));
+        add_field(&json, &first, words[i],
+                  i < 2 && random_of(2) ? (i ? TOPIC : GROUP) : ANY(texts));
     }
     rq_buf_add_str(&json, "}}");
     rq_buf_add_be32(&frame, (uint32_t)(4 + json.len + strlen(body)));
@@ -535,7 +569,7 @@ START_TEST(random_fields_are_answered_and_the_broker_lives)
     int answered = 0;
     seed = (unsigned)_i + 1;
     for (int i = 0; i < 5; i++) {
-        produce( 0, "a", "x");
+        produce(0, "a", "x");
     }
     struct raw *wild = raw_open(rmq_broker_addr(broker));
     for (int i = 0; i < 600; i++) {
@@ -549,7 +583,7 @@ START_TEST(random_fields_are_answered_and_the_broker_lives)
     }
     raw_close(wild);
     ck_assert_int_gt(answered, 550);
-    produce( 0, "a", "good");
+    produce(0, "a", "good");
     struct raw_answer *answer = pop((struct wish){.queue_id = 0, .poll_ms = 2000});
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert_uint_ge(raw_messages(answer, msgs, 32), 1);

@@ -25,7 +25,8 @@ rmq_broker *start_broker(const char *const *pairs)
     rmq_broker *broker = NULL;
     rmq_error *err = NULL;
     ck_assert_int_eq(rmq_broker_config_create(&config, NULL), RMQ_OK);
-    ck_assert_int_eq(rmq_broker_config_set(config, "osPageCacheBusyTimeOutMills", "3600000", NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_config_set(config, "osPageCacheBusyTimeOutMills", "3600000", NULL),
+                     RMQ_OK);
     for (; pairs && pairs[0]; pairs += 2) {
         ck_assert_int_eq(rmq_broker_config_set(config, pairs[0], pairs[1], NULL), RMQ_OK);
     }
@@ -189,8 +190,8 @@ struct rq_hdr_send raw_send_header(const char *topic, int32_t queue_id, struct r
                                 .properties = properties};
 }
 
-struct raw_answer *raw_produce(struct raw *raw, const char *topic, int32_t queue_id, const char *tag,
-                               const char *body)
+struct raw_answer *raw_produce(struct raw *raw, const char *topic, int32_t queue_id,
+                               const char *tag, const char *body)
 {
     struct rq_buf props;
     rq_buf_init(&props, 0);
@@ -234,8 +235,9 @@ struct raw_answer *raw_heartbeat(struct raw *raw, const char *client_id, const c
 {
     struct rq_subscription *sub = NULL;
     struct rq_buf body;
-    ck_assert_int_eq(rq_subscription_create(topic, expression, raw->expression_type, sub_version,
-                                            &sub, NULL), RMQ_OK);
+    ck_assert_int_eq(
+        rq_subscription_create(topic, expression, raw->expression_type, sub_version, &sub, NULL),
+        RMQ_OK);
     struct rq_consumer_data consumer = {.group = group,
                                         .type = RQ_CONSUME_PASSIVELY,
                                         .model = RQ_MODEL_CLUSTERING,

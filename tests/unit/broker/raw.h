@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A tiny blocking client for the broker's tests: a socket, frames out, frames in, nothing hidden. And a broker to talk to. Everything aborts the test on
- * failure.
+ * A tiny blocking client for the broker's tests: a socket, frames out, frames in, nothing hidden.
+ * And a broker to talk to. Everything aborts the test on failure.
  */
 #ifndef TESTS_UNIT_BROKER_RAW_H
 #define TESTS_UNIT_BROKER_RAW_H

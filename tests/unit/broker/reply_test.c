@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Replies over sockets: passed on to who asked, stored or not, and what the replier is told when nobody is there. */
+/* Replies over sockets: passed on to who asked, stored or not, and what the replier is told when
+ * nobody is there. */
 #include "unit/broker/raw.h"
 
 #include <string.h>
@@ -38,9 +39,9 @@ static int32_t send_reply(int32_t code, const char *client)
         rq_props_add_str(&props, 0, RQ_PROP_REPLY_TO_CLIENT, rq_slice_str(client));
     }
     struct rq_hdr_send header = raw_send_header(REPLY_TOPIC, 0, rq_slice(props.data, props.len));
-    int32_t opaque =
-        raw_send(replier, code, 0, code == RQ_REQ_SEND_REPLY_MESSAGE ? &rq_tab_send : &rq_tab_send_v2,
-                 &header, rq_slice_str("here"));
+    int32_t opaque = raw_send(replier, code, 0,
+                              code == RQ_REQ_SEND_REPLY_MESSAGE ? &rq_tab_send : &rq_tab_send_v2,
+                              &header, rq_slice_str("here"));
     rq_buf_free(&props);
     return opaque;
 }
@@ -63,8 +64,9 @@ static void take_reply(int32_t code)
 static int64_t stored(void)
 {
     struct rq_hdr_queue header = {.topic = rq_slice_str(REPLY_TOPIC)};
-    return raw_i64(raw_call(replier, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)),
-                   "offset");
+    return raw_i64(
+        raw_call(replier, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)),
+        "offset");
 }
 
 START_TEST(a_reply_is_passed_on_and_stored_before_it_is_answered)

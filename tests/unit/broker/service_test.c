@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The usual way of a message through a broker over sockets: route, send, pull, parked pulls, tags, batches. */
+/* The usual way of a message through a broker over sockets: route, send, pull, parked pulls, tags,
+ * batches. */
 #include "unit/broker/raw.h"
 
 #include <string.h>
@@ -52,9 +53,9 @@ START_TEST(the_route_has_bare_keys_for_old_clients_only)
     ns->version = RQ_VERSION_V4_9_3;
     ck_assert(raw_has(raw_route(ns, RQ_TOPIC_DEFAULT), "{0:"));
     RQ_SET(topic, &header, accept_standard_json_only, true);
-    ck_assert(raw_has(raw_call(ns, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &header,
-                               rq_slice(NULL, 0)),
-                      "{\"0\":"));
+    ck_assert(raw_has(
+        raw_call(ns, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &header, rq_slice(NULL, 0)),
+        "{\"0\":"));
     raw_close(ns);
 }
 END_TEST
@@ -115,9 +116,10 @@ START_TEST(the_first_send_makes_the_topic_with_at_most_the_templates_queues)
     struct raw *ns = raw_open(rmq_broker_namesrv_addr(broker));
     struct rq_hdr_send header = raw_send_header("Auto", -1, rq_slice(NULL, 0));
     header.default_topic_queue_nums = 100;
-    ck_assert_int_eq(raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
-                         ->header.code,
-                     RQ_RESP_SUCCESS);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
+            ->header.code,
+        RQ_RESP_SUCCESS);
     struct raw_answer *answer;
     ck_eventually((answer = raw_route(ns, "Auto"))->header.code == RQ_RESP_SUCCESS);
     ck_assert(raw_has(answer, "\"writeQueueNums\":8"));
@@ -136,9 +138,10 @@ START_TEST(sends_that_may_not_be_are_refused)
     ck_assert_int_eq(raw_produce(raw, "T", 4, NULL, "x")->header.code, RQ_RESP_INVALID_PARAMETER);
     header.topic = rq_slice_str("U");
     header.default_topic = rq_slice_str("NoTemplate");
-    ck_assert_int_eq(raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
-                         ->header.code,
-                     RQ_RESP_TOPIC_NOT_EXIST);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
+            ->header.code,
+        RQ_RESP_TOPIC_NOT_EXIST);
 }
 END_TEST
 
@@ -167,7 +170,8 @@ START_TEST(a_batch_gets_consecutive_offsets_and_all_ids)
         char text[16];
         snprintf(text, sizeof text, "b%d", i);
         const struct rq_batch_item item = {.body = rq_slice_str(text),
-                                           .properties = rq_slice_str("UNIQ_KEY\001k\002TAGS\001A\002")};
+                                           .properties =
+                                               rq_slice_str("UNIQ_KEY\001k\002TAGS\001A\002")};
         ck_assert_int_eq(rq_batch_add(&body, &item), RMQ_OK);
     }
     struct rq_hdr_send header = raw_send_header("T", 2, rq_slice_str("UNIQ_KEY\001batch\002"));
@@ -225,9 +229,12 @@ START_TEST(offsets_outside_a_queue_are_moved)
     answer = raw_pull_now(raw, "G", "T", 0, 1, "*");
     ck_assert_int_eq(answer->header.code, RQ_RESP_PULL_NOT_FOUND);
     ck_assert(rq_slice_eq_str(answer->header.remark, "OFFSET_OVERFLOW_ONE"));
-    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 1, 3, "*")->header.code, RQ_RESP_PULL_OFFSET_MOVED);
-    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 4, 0, "*")->header.code, RQ_RESP_INVALID_PARAMETER);
-    ck_assert_int_eq(raw_pull_now(raw, "G", "None", 0, 0, "*")->header.code, RQ_RESP_TOPIC_NOT_EXIST);
+    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 1, 3, "*")->header.code,
+                     RQ_RESP_PULL_OFFSET_MOVED);
+    ck_assert_int_eq(raw_pull_now(raw, "G", "T", 4, 0, "*")->header.code,
+                     RQ_RESP_INVALID_PARAMETER);
+    ck_assert_int_eq(raw_pull_now(raw, "G", "None", 0, 0, "*")->header.code,
+                     RQ_RESP_TOPIC_NOT_EXIST);
 }
 END_TEST
 
@@ -343,7 +350,8 @@ END_TEST
 START_TEST(a_one_way_send_is_stored_and_not_answered)
 {
     struct rq_hdr_send header = raw_send_header("T", 0, rq_slice(NULL, 0));
-    raw_send(raw, RQ_REQ_SEND_MESSAGE_V2, RQ_FLAG_ONEWAY, &rq_tab_send_v2, &header, rq_slice_str("x"));
+    raw_send(raw, RQ_REQ_SEND_MESSAGE_V2, RQ_FLAG_ONEWAY, &rq_tab_send_v2, &header,
+             rq_slice_str("x"));
     ck_assert_int_eq(raw_i64(raw_produce(raw, "T", 0, NULL, "y"), "queueOffset"), 1);
 }
 END_TEST

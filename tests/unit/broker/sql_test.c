@@ -10,10 +10,8 @@
 
 static char letter(const struct rq_sql *sql, struct rq_slice properties)
 {
-    static const char letters[] = {[RQ_SQL_FALSE] = 'F',
-                                   [RQ_SQL_TRUE] = 'T',
-                                   [RQ_SQL_NULL] = 'N',
-                                   [RQ_SQL_ERROR] = 'E'};
+    static const char letters[] = {
+        [RQ_SQL_FALSE] = 'F', [RQ_SQL_TRUE] = 'T', [RQ_SQL_NULL] = 'N', [RQ_SQL_ERROR] = 'E'};
     return letters[rq_sql_evaluate(sql, properties)];
 }
 
@@ -60,7 +58,8 @@ START_TEST(every_expression_gives_what_java_gives)
     int count = 0;
     cJSON_ArrayForEach(item, rq_json_get(json, "cases"))
     {
-        check_case(rq_json_str(item, "e", ""), rq_json_str(item, "r", ""), rq_json_get(json, "sets"));
+        check_case(rq_json_str(item, "e", ""), rq_json_str(item, "r", ""),
+                   rq_json_get(json, "sets"));
         count++;
     }
     ck_assert_int_gt(count, 300);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Tests of the broker's tables without a network: topics, groups, offsets, queue locks, settings. */
+/* Tests of the broker's tables without a network: topics, groups, offsets, queue locks,
+ * settings. */
 #include <check.h>
 #include <errno.h>
 #include <rmq/broker.h>
@@ -47,10 +48,12 @@ START_TEST(topics_of_a_java_file_are_read_and_written_again)
     struct rq_topics topics;
     struct rq_topic_info info;
     bool changed;
-    write_text(path, "{\n\t\"dataVersion\":{\"counter\":7,\"stateVersion\":0,\"timestamp\":1700000000000},\n"
-                     "\t\"topicConfigTable\":{\n\t\t\"T\":{\"attributes\":{\"+message.type\":\"FIFO\"},"
-                     "\"order\":true,\"perm\":4,\"readQueueNums\":3,\"topicFilterType\":\"MULTI_TAG\","
-                     "\"topicName\":\"T\",\"topicSysFlag\":1,\"writeQueueNums\":2},\"D\":{}}}");
+    write_text(
+        path,
+        "{\n\t\"dataVersion\":{\"counter\":7,\"stateVersion\":0,\"timestamp\":1700000000000},\n"
+        "\t\"topicConfigTable\":{\n\t\t\"T\":{\"attributes\":{\"+message.type\":\"FIFO\"},"
+        "\"order\":true,\"perm\":4,\"readQueueNums\":3,\"topicFilterType\":\"MULTI_TAG\","
+        "\"topicName\":\"T\",\"topicSysFlag\":1,\"writeQueueNums\":2},\"D\":{}}}");
     rq_topics_init(&topics);
     ck_assert_int_eq(rq_topics_set_path(&topics, path), RMQ_OK);
     ck_assert_int_eq(rq_topics_load(&topics, NULL), RMQ_OK);
@@ -117,7 +120,8 @@ static void abuse(int kind)
     } else if (kind == 1) {
         ck_assert_int_eq(rq_sys_write_file(path, zeros, sizeof zeros, false, NULL), RMQ_OK);
     } else if (kind == 2) {
-        write_text(path, "{\n\t\"dataVersion\":{\"counter\":1},\n\t\"offsetTable\":{\n\t\"T@G\":{0:1");
+        write_text(path,
+                   "{\n\t\"dataVersion\":{\"counter\":1},\n\t\"offsetTable\":{\n\t\"T@G\":{0:1");
     } else if (kind == 3) {
         ck_assert_int_eq(symlink(path, path), 0); /* cannot be read, whoever asks */
     }
@@ -163,8 +167,8 @@ START_TEST(the_good_backup_of_a_broken_file_stays_until_there_is_a_good_file)
             rq_topics_set_path(&topics, path);
             ck_assert_int_eq(rq_topics_load(&topics, NULL), RMQ_OK);
             ck_assert(rq_topics_get(&topics, name("B"), &info));
-            ck_assert_int_eq(
-                rq_topics_put(&topics, name("N"), &info, rq_slice(NULL, 0), &changed), RMQ_OK);
+            ck_assert_int_eq(rq_topics_put(&topics, name("N"), &info, rq_slice(NULL, 0), &changed),
+                             RMQ_OK);
             rq_sys_fail(RQ_SYS_RENAME, round == 0 ? failing : 0, EIO, false);
             rmq_status st = rq_topics_persist(&topics, NULL);
             rq_sys_fail(RQ_SYS_RENAME, 0, 0, false);
@@ -213,7 +217,8 @@ START_TEST(a_table_written_by_several_threads_at_once_ends_whole_and_newest)
     rq_topics_init(&shared_topics);
     rq_topics_set_path(&shared_topics, path);
     for (int i = 0; i < WRITERS; i++) {
-        ck_assert_int_eq(rq_thread_start(&writers[i], "writer", add_and_persist, prefixes[i]), RMQ_OK);
+        ck_assert_int_eq(rq_thread_start(&writers[i], "writer", add_and_persist, prefixes[i]),
+                         RMQ_OK);
     }
     for (int i = 0; i < WRITERS; i++) {
         rq_thread_join(&writers[i]);
@@ -270,8 +275,10 @@ END_TEST
 START_TEST(offsets_of_a_java_file_with_bare_keys_are_read_and_written_again)
 {
     struct rq_offsets offsets;
-    write_text(path, "{\"groupTopicMap\":{\"G\":[\"T\"]},\"offsetTable\":{\"T@G\":{0:12,1:9007199254740993\n\t},"
-                     "\"%RETRY%G@G\":{\"0\":3}}}");
+    write_text(
+        path,
+        "{\"groupTopicMap\":{\"G\":[\"T\"]},\"offsetTable\":{\"T@G\":{0:12,1:9007199254740993\n\t},"
+        "\"%RETRY%G@G\":{\"0\":3}}}");
     rq_offsets_init(&offsets);
     rq_offsets_set_path(&offsets, path);
     ck_assert_int_eq(rq_offsets_load(&offsets, NULL), RMQ_OK);
@@ -369,15 +376,17 @@ START_TEST(a_properties_file_is_read_and_an_error_names_its_line)
     rmq_broker_config *config = NULL;
     rmq_error *err = NULL;
     ck_assert_int_eq(rmq_broker_config_create(&config, NULL), RMQ_OK);
-    write_text(path, "# a comment\r\n\r\n brokerName = a name \r\nlistenPort=10999\nnobodyKnowsThis=1\n"
-                     "brokerRole=ASYNC_MASTER\nenablePropertyFilter=true");
+    write_text(path,
+               "# a comment\r\n\r\n brokerName = a name \r\nlistenPort=10999\nnobodyKnowsThis=1\n"
+               "brokerRole=ASYNC_MASTER\nenablePropertyFilter=true");
     ck_assert_int_eq(rmq_broker_config_load(config, path, NULL), RMQ_OK);
     ck_assert_str_eq(rmq_broker_config_get(config, "brokerName"), "a name");
     ck_assert_str_eq(rmq_broker_config_get(config, "listenPort"), "10999");
     write_text(path, "brokerName=x\nlistenPort=abc\n");
     ck_assert_int_eq(rmq_broker_config_load(config, path, &err), RMQ_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(rmq_error_message(err), ":2:"));
-    write_text(path, "\xEF\xBB\xBF" "brokerName=\\\n  split\n");
+    write_text(path, "\xEF\xBB\xBF"
+                     "brokerName=\\\n  split\n");
     ck_assert_int_eq(rmq_broker_config_load(config, path, NULL), RMQ_OK);
     ck_assert_str_eq(rmq_broker_config_get(config, "brokerName"), "split");
     ck_assert_int_eq(rmq_broker_config_load(config, "/nowhere/broker.conf", &err), RMQ_ERR_IO);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Messages for any time over sockets: delivered then and once, also after restarts; recalled; refused; written anew in time. */
+/* Messages for any time over sockets: delivered then and once, also after restarts; recalled;
+ * refused; written anew in time. */
 #include "unit/broker/raw.h"
 
 #include <stdlib.h>
@@ -59,8 +60,10 @@ static const char *bodies(void)
 
 static int32_t recall(const char *topic, const char *handle)
 {
-    struct rq_hdr_recall header = {.topic = rq_slice_str(topic), .recall_handle = rq_slice_str(handle)};
-    return raw_call(raw, RQ_REQ_RECALL_MESSAGE, &rq_tab_recall, &header, rq_slice(NULL, 0))->header.code;
+    struct rq_hdr_recall header = {.topic = rq_slice_str(topic),
+                                   .recall_handle = rq_slice_str(handle)};
+    return raw_call(raw, RQ_REQ_RECALL_MESSAGE, &rq_tab_recall, &header, rq_slice(NULL, 0))
+        ->header.code;
 }
 
 START_TEST(messages_are_delivered_in_the_order_of_their_times)
@@ -191,7 +194,9 @@ START_TEST(a_message_that_waits_long_is_written_anew_and_delivered_once)
     ck_assert_uint_eq(raw_messages(raw_pull_now(raw, "CG", "T", 1, 0, "*"), &msg, 1), 1);
     ck_assert_int_eq(rq_props_get_i64(msg.properties, RQ_PROP_TIMER_ROLL_TIMES, 0), 1);
     ck_assert_int_eq(
-        raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)), "offset"), 2);
+        raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)),
+                "offset"),
+        2);
     stop();
 }
 END_TEST

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Transactional messages over sockets: prepare, end, questions, giving up, and what is left after a restart. */
+/* Transactional messages over sockets: prepare, end, questions, giving up, and what is left after a
+ * restart. */
 #include "unit/broker/raw.h"
 
 #include <stdlib.h>
@@ -167,7 +168,8 @@ START_TEST(half_messages_are_refused_when_so_configured)
     rq_props_add_str(&props, 0, RQ_PROP_TRAN_MSG, rq_slice_str("true"));
     struct rq_hdr_send header = raw_send_header("T", 0, rq_slice(props.data, props.len));
     ck_assert_int_eq(
-        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))->header.code,
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
+            ->header.code,
         RQ_RESP_NO_PERMISSION);
     rq_buf_free(&props);
     stop();
@@ -221,8 +223,13 @@ END_TEST
 
 START_TEST(what_nobody_ends_is_given_up_after_the_last_question)
 {
-    const char *const pairs[] = {"transactionTimeOut",       "0",  "transactionCheckMax", "2",
-                                 "transactionCheckInterval", "20", NULL};
+    const char *const pairs[] = {"transactionTimeOut",
+                                 "0",
+                                 "transactionCheckMax",
+                                 "2",
+                                 "transactionCheckInterval",
+                                 "20",
+                                 NULL};
     struct rq_msg msg;
     start(pairs);
     prepare("one");
@@ -239,13 +246,19 @@ static int32_t resume(const char *id)
     struct rq_hdr_resume_check header = {.topic = rq_slice_str(RQ_TOPIC_CHECK_MAX),
                                          .msg_id = rq_slice_str(id)};
     return raw_call(raw, RQ_REQ_RESUME_CHECK_HALF_MESSAGE, &rq_tab_resume_check, &header,
-                    rq_slice(NULL, 0))->header.code;
+                    rq_slice(NULL, 0))
+        ->header.code;
 }
 
 START_TEST(what_was_given_up_is_asked_about_again_on_request)
 {
-    const char *const pairs[] = {"transactionTimeOut",       "0",  "transactionCheckMax", "2",
-                                 "transactionCheckInterval", "20", NULL};
+    const char *const pairs[] = {"transactionTimeOut",
+                                 "0",
+                                 "transactionCheckMax",
+                                 "2",
+                                 "transactionCheckInterval",
+                                 "20",
+                                 NULL};
     struct rq_msg msg;
     char id[RQ_MSGID_MAX + 1];
     start(pairs);
@@ -255,7 +268,8 @@ START_TEST(what_was_given_up_is_asked_about_again_on_request)
     raw_messages(raw_pull_now(raw, "CG", RQ_TOPIC_CHECK_MAX, 0, 0, "*"), &msg, 1);
     rq_msgid_of_offset(&msg.store_host, msg.commit_log_offset, id);
     ck_assert_int_eq(resume(id), RQ_RESP_SUCCESS);
-    ck_eventually(strcmp(bodies(RQ_TOPIC_CHECK_MAX, 0), "one one ") == 0); /* asked, and given up again */
+    /* asked, and given up again */
+    ck_eventually(strcmp(bodies(RQ_TOPIC_CHECK_MAX, 0), "one one ") == 0);
     raw_messages(raw_pull_now(raw, "CG", RQ_TOPIC_CHECK_MAX, 0, 0, "*"), &msg, 1);
     rq_msgid_of_offset(&msg.store_host, half.commit_log_offset, id);
     ck_assert_int_eq(resume(id), RQ_RESP_SYSTEM_ERROR); /* a half message that was not given up */
@@ -266,8 +280,13 @@ END_TEST
 
 START_TEST(a_transaction_that_is_asked_about_again_can_be_committed)
 {
-    const char *const pairs[] = {"transactionTimeOut",       "0",  "transactionCheckMax", "1",
-                                 "transactionCheckInterval", "20", NULL};
+    const char *const pairs[] = {"transactionTimeOut",
+                                 "0",
+                                 "transactionCheckMax",
+                                 "1",
+                                 "transactionCheckInterval",
+                                 "20",
+                                 NULL};
     struct rq_msg msg;
     char id[RQ_MSGID_MAX + 1];
     start(pairs);
@@ -276,7 +295,8 @@ START_TEST(a_transaction_that_is_asked_about_again_can_be_committed)
     raw_messages(raw_pull_now(raw, "CG", RQ_TOPIC_CHECK_MAX, 0, 0, "*"), &msg, 1);
     rq_msgid_of_offset(&msg.store_host, msg.commit_log_offset, id);
     ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_BROKER_CONFIG, NULL, NULL,
-                              rq_slice_str("transactionTimeOut=600000"))->header.code,
+                              rq_slice_str("transactionTimeOut=600000"))
+                         ->header.code,
                      RQ_RESP_SUCCESS);
     ck_assert_int_eq(resume(id), RQ_RESP_SUCCESS);
     ck_assert_int_eq(end(half, RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
@@ -308,8 +328,13 @@ START_TEST(a_restarted_broker_asks_about_what_is_open_and_nothing_else)
     char path[] = "/tmp/rmq-unit-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(path));
     const char *const quiet[] = {"storePathRootDir", path, NULL};
-    const char *const asking[] = {"storePathRootDir",         path, "transactionTimeOut", "0",
-                                  "transactionCheckInterval", "20", NULL};
+    const char *const asking[] = {"storePathRootDir",
+                                  path,
+                                  "transactionTimeOut",
+                                  "0",
+                                  "transactionCheckInterval",
+                                  "20",
+                                  NULL};
     struct rq_msg msg;
     start(quiet);
     struct half done = prepare("done");

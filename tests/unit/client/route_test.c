@@ -34,7 +34,7 @@ static struct rq_route *parse(const char *json, int32_t default_queues)
     ",\"perm\":" #perm ",\"topicSysFlag\":0}"
 #define ROUTE(order, queues, brokers)                                                              \
     "{" order "\"queueDatas\":[" queues "],\"brokerDatas\":[" brokers "],\"filterServerTable\":{}" \
-                                                                      "}"
+    "}"
 
 START_TEST(queues_are_sorted_by_broker_and_id_whatever_the_order_of_the_answer)
 {

@@ -39,10 +39,9 @@ static void send_all(int fd, const char *p, size_t n)
 static void answer(const struct signed_server *server, int fd, const struct rq_header *request,
                    bool good)
 {
-    static const struct rq_ext stored[] = {
-        {{"msgId", 5}, {"7F00000100002A9F0000000000000000", 32}},
-        {{"queueId", 7}, {"0", 1}},
-        {{"queueOffset", 11}, {"0", 1}}};
+    static const struct rq_ext stored[] = {{{"msgId", 5}, {"7F00000100002A9F0000000000000000", 32}},
+                                           {{"queueId", 7}, {"0", 1}},
+                                           {{"queueOffset", 11}, {"0", 1}}};
     char route[512];
     struct rq_slice body = rq_slice(NULL, 0);
     struct rq_frame_spec spec =
@@ -132,7 +131,8 @@ static void *run(void *arg)
     return NULL;
 }
 
-void signed_server_start(struct signed_server *server, bool (*is_good)(const struct rq_frame *frame))
+void signed_server_start(struct signed_server *server,
+                         bool (*is_good)(const struct rq_frame *frame))
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof in;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A server for the tests of signing: name server and broker on one port, one thread. It shows each request to the test, which says whether its signature is
- * good, answers sends as a broker does and everything else with SUCCESS, and refuses all but routes to who does not sign well.
+ * A server for the tests of signing: name server and broker on one port, one thread. It shows each
+ * request to the test, which says whether its signature is good, answers sends as a broker does and
+ * everything else with SUCCESS, and refuses all but routes to who does not sign well.
  */
 #ifndef RQ_TESTS_UNIT_CLIENT_SIGNED_SERVER_H
 #define RQ_TESTS_UNIT_CLIENT_SIGNED_SERVER_H

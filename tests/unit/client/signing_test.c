@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Field case B19, as far as it goes without ACL: a signer sees every request of an instance, with its header values in the order of their names and its body as
- * it is on the wire, also a binary one. The server computes the signature anew from what it got.
+ * Field case B19, as far as it goes without ACL: a signer sees every request of an instance, with
+ * its header values in the order of their names and its body as it is on the wire, also a binary
+ * one. The server computes the signature anew from what it got.
  */
 #include <check.h>
 #include <stdio.h>
@@ -109,7 +110,10 @@ static rmq_message *message_of(const void *body, size_t size)
 {
     rmq_message *message = NULL;
     ck_assert_int_eq(rmq_message_create("T", &message, NULL), RMQ_OK);
-    ck_assert_int_eq(rmq_message_set_property(message, "name", "gr\xc3\xb6\xc3\x9f" "e \"1\" \\"), RMQ_OK);
+    ck_assert_int_eq(rmq_message_set_property(message, "name",
+                                              "gr\xc3\xb6\xc3\x9f"
+                                              "e \"1\" \\"),
+                     RMQ_OK);
     ck_assert_int_eq(rmq_message_copy_body(message, body, size), RMQ_OK);
     return message;
 }
@@ -136,11 +140,12 @@ static void send_all_kinds(rmq_producer *producer)
     ck_assert_int_eq(rmq_producer_send(producer, binary, TIMEOUT, NULL, &err), RMQ_OK);
     ck_assert_int_eq(rmq_producer_send(producer, compressed, TIMEOUT, NULL, &err), RMQ_OK);
     ck_assert_int_eq(rmq_producer_send_batch(producer, batch, 2, TIMEOUT, NULL, &err), RMQ_OK);
-    ck_assert_int_eq(rmq_producer_send_in_transaction(producer, binary, commit, NULL, TIMEOUT, NULL, NULL,
-                                                      &err),
-                     RMQ_OK);
+    ck_assert_int_eq(
+        rmq_producer_send_in_transaction(producer, binary, commit, NULL, TIMEOUT, NULL, NULL, &err),
+        RMQ_OK);
     ck_assert_int_eq(rmq_producer_send_oneway(producer, binary, &err), RMQ_OK);
-    ck_assert_int_eq(rmq_producer_shutdown(producer, TIMEOUT, &err), RMQ_OK); /* the trace, and unregistering */
+    /* the trace, and unregistering */
+    ck_assert_int_eq(rmq_producer_shutdown(producer, TIMEOUT, &err), RMQ_OK);
     rmq_message_destroy(binary);
     rmq_message_destroy(compressed);
 }
@@ -159,13 +164,15 @@ static void every_request_is_signed(const char *serialize)
     send_all_kinds(producer);
     struct rq_frame_spec spec =
         rq_instance_frame(instance, RQ_REQ_GET_BROKER_CLUSTER_INFO, NULL, NULL);
-    ck_assert_int_eq(rq_ask_namesrv(instance, &spec, "cluster", rq_mono_ms() + TIMEOUT, &reply, &err),
-                     RMQ_OK); /* an administrator's */
+    ck_assert_int_eq(
+        rq_ask_namesrv(instance, &spec, "cluster", rq_mono_ms() + TIMEOUT, &reply, &err),
+        RMQ_OK); /* an administrator's */
     rq_reply_free(&reply);
     close_signed(instance, producer);
     ck_assert_int_eq(atomic_load(&server.bad), 0);
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        ck_assert_msg(atomic_load(&server.seen[codes[i] % SIGNED_CODES]) > 0, "no request %d", codes[i]);
+        ck_assert_msg(atomic_load(&server.seen[codes[i] % SIGNED_CODES]) > 0, "no request %d",
+                      codes[i]);
     }
     /* Two, one without an answer, a half message, and one with the trace of them. */
     ck_assert_int_ge(atomic_load(&server.seen[RQ_REQ_SEND_MESSAGE_V2]), 5);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Tests of the name server's tables: registration, its rules, expiry, the bodies made of them. Time is given. */
+/* Tests of the name server's tables: registration, its rules, expiry, the bodies made of them. Time
+ * is given. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,16 +26,16 @@ static struct rq_slice name(const char *text)
     return rq_slice_str(text);
 }
 
-static enum rq_register_result enroll(const char *broker, int64_t id, const char *addr, int64_t counter,
-                                      const char *second_topic, int32_t queues, int64_t now_ms)
+static enum rq_register_result enroll(const char *broker, int64_t id, const char *addr,
+                                      int64_t counter, const char *second_topic, int32_t queues,
+                                      int64_t now_ms)
 {
     struct rq_topic_config topics[] = {
         {.name = "TBW102", .read_queue_nums = 8, .write_queue_nums = 8, .perm = 7},
         {.name = second_topic, .read_queue_nums = queues, .write_queue_nums = queues, .perm = 6},
     };
-    const struct rq_topic_table table = {.topics = topics,
-                                         .count = second_topic ? 2 : 1,
-                                         .version = {.counter = counter}};
+    const struct rq_topic_table table = {
+        .topics = topics, .count = second_topic ? 2 : 1, .version = {.counter = counter}};
     const struct rq_hdr_register_broker header = {.broker_name = name(broker),
                                                   .broker_addr = name(addr),
                                                   .cluster_name = name("C"),
@@ -59,11 +60,12 @@ static const char *route(const char *topic, bool bare)
 START_TEST(a_registered_broker_is_in_the_route_of_its_topics)
 {
     ck_assert_int_eq(enroll("a", 0, "1:1", 1, "T", 4, 0), RQ_REGISTERED);
-    ck_assert_str_eq(route("T", true),
-                     "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"1:1\"},\"brokerName\":\"a\",\"cluster\":\"C\","
-                     "\"enableActingMaster\":false}],\"filterServerTable\":{},\"queueDatas\":["
-                     "{\"brokerName\":\"a\",\"perm\":6,\"readQueueNums\":4,\"topicSysFlag\":0,"
-                     "\"writeQueueNums\":4}]}");
+    ck_assert_str_eq(
+        route("T", true),
+        "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"1:1\"},\"brokerName\":\"a\",\"cluster\":\"C\","
+        "\"enableActingMaster\":false}],\"filterServerTable\":{},\"queueDatas\":["
+        "{\"brokerName\":\"a\",\"perm\":6,\"readQueueNums\":4,\"topicSysFlag\":0,"
+        "\"writeQueueNums\":4}]}");
     ck_assert_ptr_nonnull(strstr(route("T", false), "{\"0\":\"1:1\"}"));
     ck_assert_str_eq(route("None", true), "");
 }
@@ -227,8 +229,8 @@ static const char *route_in(const char *topic, const struct rq_route_form *form)
     return text;
 }
 
-static void enroll_for(const char *broker, int64_t id, const char *addr, const char *zone, bool acting,
-                       bool without_topic)
+static void enroll_for(const char *broker, int64_t id, const char *addr, const char *zone,
+                       bool acting, bool without_topic)
 {
     struct rq_topic_config topics[] = {
         {.name = "TBW102", .read_queue_nums = 8, .write_queue_nums = 8, .perm = 7},
@@ -244,7 +246,8 @@ static void enroll_for(const char *broker, int64_t id, const char *addr, const c
                                             .zone_name = name(zone),
                                             .enable_acting_master = acting};
     const struct rq_live_addr *master = NULL;
-    ck_assert_int_eq(rq_route_info_register(&info, &header, &table, addr, 0, &master), RQ_REGISTERED);
+    ck_assert_int_eq(rq_route_info_register(&info, &header, &table, addr, 0, &master),
+                     RQ_REGISTERED);
 }
 
 START_TEST(the_lowest_slave_stands_for_a_missing_master_where_that_is_allowed)
@@ -286,7 +289,8 @@ END_TEST
 
 START_TEST(queues_can_be_registered_for_a_known_broker_only)
 {
-    const struct rq_topic_config topic = {.name = "New", .read_queue_nums = 3, .write_queue_nums = 3, .perm = 6};
+    const struct rq_topic_config topic = {
+        .name = "New", .read_queue_nums = 3, .write_queue_nums = 3, .perm = 6};
     enroll_for("a", 0, "1:1", NULL, false, false);
     ck_assert_int_eq(rq_route_info_put_queues(&info, "a", &topic), RMQ_OK);
     ck_assert_int_eq(rq_route_info_put_queues(&info, "nobody", &topic), RMQ_OK);

@@ -358,7 +358,8 @@ static uint32_t slow_crc(const char *p, size_t n)
 
 START_TEST(a_record_carries_a_crc_of_itself_when_that_is_switched_on)
 {
-    static const char *const properties[] = {NULL, "KEYS\1k\2", "KEYS\1k", "A\1b\2__CRC32#\0011234567890\2KEYS\1k\2"};
+    static const char *const properties[] = {NULL, "KEYS\1k\2", "KEYS\1k",
+                                             "A\1b\2__CRC32#\0011234567890\2KEYS\1k\2"};
     struct fixture fix;
     fixture_begin(&fix);
     fix.options.enabled_append_prop_crc = true;
@@ -391,7 +392,8 @@ START_TEST(a_record_carries_a_crc_of_itself_when_that_is_switched_on)
     ck_assert_int_eq(rq_store_max_offset(fix.store, rq_slice_str("T"), 0), 7);
     fixture_crash(&fix);
     int fd = open(fixture_path(&fix, "commitlog/00000000000000000000"), O_WRONLY);
-    ck_assert_int_eq(pwrite(fd, "\377", 1, put.commit_log_offset + 17), 1); /* the flag: no body CRC sees it */
+    /* the flag: no body CRC sees it */
+    ck_assert_int_eq(pwrite(fd, "\377", 1, put.commit_log_offset + 17), 1);
     close(fd);
     fixture_open(&fix);
     struct rq_store_entry entry;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* When bytes move on: what a slow append refuses, flushes and commits by pages, deletions one by one. */
+/* When bytes move on: what a slow append refuses, flushes and commits by pages, deletions one by
+ * one. */
 #include <check.h>
 #include <pthread.h>
 #include <sys/time.h>

@@ -175,7 +175,8 @@ START_TEST(above_the_warning_ratio_nothing_is_taken_until_the_disk_is_at_the_for
     static const struct {
         int used;
         bool taken;
-    } steps[] = {{89, true}, {91, false}, {89, false}, {81, false}, {80, true}, {90, true}, {91, false}};
+    } steps[] = {{89, true}, {91, false}, {89, false}, {81, false},
+                 {80, true}, {90, true},  {91, false}};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         rq_disk_pretend_used(rq_store_disk(fix.store), steps[i].used);
         rq_store_clean(fix.store, false);
@@ -240,8 +241,10 @@ Suite *clean_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, expired_files_go_and_queues_begin_where_the_log_begins);
     tcase_add_test(tc, expired_files_go_at_the_hour_or_when_the_disk_fills_and_not_before);
-    tcase_add_test(tc, above_the_forcible_ratio_young_files_go_but_the_last_and_only_if_that_is_allowed);
-    tcase_add_test(tc, above_the_warning_ratio_nothing_is_taken_until_the_disk_is_at_the_forcible_one);
+    tcase_add_test(
+        tc, above_the_forcible_ratio_young_files_go_but_the_last_and_only_if_that_is_allowed);
+    tcase_add_test(tc,
+                   above_the_warning_ratio_nothing_is_taken_until_the_disk_is_at_the_forcible_one);
     tcase_add_test(tc, young_files_and_the_last_one_stay);
     tcase_add_test(tc, an_idle_store_with_1600_queues_stays_small_and_an_empty_one_opens_at_once);
     suite_add_tcase(suite, tc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Queues and index that were removed by hand are built again after a crash, too, and what was deleted on purpose is not. */
+/* Queues and index that were removed by hand are built again after a crash, too, and what was
+ * deleted on purpose is not. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,8 @@ static void wait_for_line(const char *line)
     }
 }
 
-/* Messages of T/1 and U/0 in the first file, of T/0 in many behind it, the last ones an hour later: recovery does not come by the first file. */
+/* Messages of T/1 and U/0 in the first file, of T/0 in many behind it, the last ones an hour later:
+ * recovery does not come by the first file. */
 static void fill(void)
 {
     fixture_begin(&fix);

@@ -102,9 +102,9 @@ START_TEST(a_torn_append_is_no_message_neither_now_nor_after_a_crash)
     for (size_t bytes = 0; bytes < SIZE; bytes += 45) {
         fixture_open(&fix);
         for (unsigned i = 0; i < 5; i++) {
-            ck_assert_int_eq(append(&fix, (unsigned)rq_store_max_offset(fix.store, rq_slice("T", 1), 0),
-                                    &put),
-                             RQ_PUT_OK);
+            ck_assert_int_eq(
+                append(&fix, (unsigned)rq_store_max_offset(fix.store, rq_slice("T", 1), 0), &put),
+                RQ_PUT_OK);
         }
         unsigned max = (unsigned)rq_store_max_offset(fix.store, rq_slice("T", 1), 0);
         rq_disk_tear(rq_store_disk(fix.store), 0, bytes);
@@ -144,7 +144,8 @@ START_TEST(while_the_dispatcher_pauses_nothing_new_is_seen)
 }
 END_TEST
 
-/* Makes an image, opens it, checks that its queue is whole, and returns how many messages it has. */
+/* Makes an image, opens it, checks that its queue is whole, and returns how many messages it
+ * has. */
 static int64_t messages_after_cut(struct fixture *fix, uint64_t seed)
 {
     struct fixture after = *fix;

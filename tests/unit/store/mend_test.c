@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Damage in the commit log with messages behind it: what is lost is lost, everything else stays, under its number. */
+/* Damage in the commit log with messages behind it: what is lost is lost, everything else stays,
+ * under its number. */
 #include <check.h>
 #include <fcntl.h>
 #include <rmq/store.h>
@@ -161,7 +162,8 @@ START_TEST(a_record_damaged_in_the_middle_costs_only_itself)
         mark_crashed();
         ck_assert_int_eq(unlink(fixture_path(&fix, "checkpoint")), 0);
         fixture_open(
-            &fix); /* with synchronous flush, too: files behind the next one are more than a torn tail */
+            /* with synchronous flush, too: files behind the next one are more than a torn tail */
+            &fix);
         fix.options.flush_disk_type = RQ_FLUSH_ASYNC;
         fixture_reopen(&fix);
         check_lost(IN_FILE + 7, IN_FILE + 8, MESSAGES);

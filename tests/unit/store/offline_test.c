@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* <rmq/store.h>: looking into stores, ours and recorded ones, checking them, damaging them, building them anew. */
+/* <rmq/store.h>: looking into stores, ours and recorded ones, checking them, damaging them,
+ * building them anew. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -114,7 +115,8 @@ static void compare_message(const rmq_store *store, size_t index, const cJSON *e
     ck_assert_str_eq(msg.msg_id, rq_json_str(expected, "msgId", ""));
 }
 
-/* after: the offsets that the manifest tells are those after recovery; messages only where the queue has them already. */
+/* after: the offsets that the manifest tells are those after recovery; messages only where the
+ * queue has them already. */
 static void compare_queues(const rmq_store *store, const cJSON *manifest, bool after)
 {
     rmq_store_queue queue;

@@ -148,7 +148,8 @@ START_TEST(old_records_behind_a_cut_do_not_come_back_after_the_next_kill)
     mark_crashed(&fix);
     ck_assert_int_eq(unlink(fixture_path(&fix, "checkpoint")), 0);
     fix.options.flush_disk_type = RQ_FLUSH_SYNC;
-    /* Nothing says that record 20 was ever synced: 21 to 39 go with it, but their bytes are there, at the places of records of the same size. */
+    /* Nothing says that record 20 was ever synced: 21 to 39 go with it, but their bytes are there,
+     * at the places of records of the same size. */
     damage(&fix, "commitlog/00000000000000000000", 20 * (SIZE + OVERHEAD) + 4, &zero, 1);
     fixture_open(&fix);
     fixture_check_queue(&fix, "T", 0, 20, 0);
@@ -192,7 +193,8 @@ START_TEST(queue_entries_before_the_checkpoint_are_healed_when_a_hole_shows)
     ck_assert_int_eq(rq_store_flush(fix.store, NULL), RMQ_OK);
     fixture_close(&fix);
     mark_crashed(&fix);
-    /* A checkpoint far ahead makes recovery begin in the last file; the queue lost more than that. */
+    /* A checkpoint far ahead makes recovery begin in the last file; the queue lost more than
+     * that. */
     char checkpoint[8];
     rq_store_be64(checkpoint, (uint64_t)rq_wall_ms() + 100000);
     for (int64_t at = 0; at < 24; at += 8) {
@@ -250,13 +252,16 @@ START_TEST(the_only_log_file_and_one_before_empty_ones_may_lose_their_end)
         fixture_open(&fix);
         append_many(&fix, 0, 50, NULL);
         fixture_close(&fix);
-        for (int i = 1; i < files; i++) { /* as a crash leaves the file that was made ahead, whole or not */
+        /* as a crash leaves the file that was made ahead, whole or not */
+        for (int i = 1; i < files; i++) {
             char name[64];
             snprintf(name, sizeof name, "commitlog/%020d", i * 65536);
             close(open(fixture_path(&fix, name), O_WRONLY | O_CREAT, 0644));
             ck_assert_int_eq(truncate(fixture_path(&fix, name), i == 1 ? 0 : 65536), 0);
         }
-        ck_assert_int_eq(truncate(fixture_path(&fix, "commitlog/00000000000000000000"), 10 * (SIZE + OVERHEAD) + 7), 0);
+        ck_assert_int_eq(truncate(fixture_path(&fix, "commitlog/00000000000000000000"),
+                                  10 * (SIZE + OVERHEAD) + 7),
+                         0);
         fixture_open(&fix);
         fixture_check_queue(&fix, "T", 0, 10, 0);
         append_many(&fix, 10, 150, NULL);
@@ -396,7 +401,8 @@ END_TEST
 
 /* ---- kills at random times ---- */
 
-/* Appends numbered messages to queues 0 … 3 for ever; each acknowledged number is written to the pipe. */
+/* Appends numbered messages to queues 0 … 3 for ever; each acknowledged number is written to the
+ * pipe. */
 static void child(struct fixture *fix, int out, bool sync, unsigned next[4])
 {
     fix->options.flush_disk_type = sync ? RQ_FLUSH_SYNC : RQ_FLUSH_ASYNC;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Appending to write buffers: what is seen when, what a kill loses, what happens without a free one. */
+/* Appending to write buffers: what is seen when, what a kill loses, what happens without a free
+ * one. */
 #include <check.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@ static enum rq_put_status append(struct fixture *fix, unsigned n)
     return put.status;
 }
 
-/* All that was appended becomes visible: by us, or by a thread of the store that is at it just now. */
+/* All that was appended becomes visible: by us, or by a thread of the store that is at it just
+ * now. */
 static void show(struct fixture *fix, int64_t count)
 {
     ck_assert_int_eq(rq_store_flush(fix->store, NULL), RMQ_OK);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* JSON bodies that Java wrote: each is parsed, written again, and must mean the same; each is cut at every byte. */
+/* JSON bodies that Java wrote: each is parsed, written again, and must mean the same; each is cut
+ * at every byte. */
 #include "wire/bodies.h"
 
 #include "vectors.h"
@@ -8,7 +9,8 @@
 
 Suite *bodies_suite(void);
 
-/* Parses text with the parser of its class and writes it again; RMQ_ERR_UNSUPPORTED for a class without one. */
+/* Parses text with the parser of its class and writes it again; RMQ_ERR_UNSUPPORTED for a class
+ * without one. */
 static rmq_status rewrite(const char *class_name, const char *name, struct rq_slice text,
                           struct rq_buf *out)
 {
@@ -171,9 +173,10 @@ END_TEST
 START_TEST(assignments_tell_queues_and_whether_they_are_popped)
 {
     struct rq_assignments out;
-    struct rq_slice two = rq_slice_str(
-        "{\"messageQueueAssignments\":[{\"messageQueue\":{\"brokerName\":\"b\",\"queueId\":-1,\"topic\":"
-        "\"T\"},\"mode\":\"POP\"},{\"messageQueue\":{\"brokerName\":\"b\",\"queueId\":3,\"topic\":\"T\"}}]}");
+    struct rq_slice two = rq_slice_str("{\"messageQueueAssignments\":[{\"messageQueue\":{"
+                                       "\"brokerName\":\"b\",\"queueId\":-1,\"topic\":"
+                                       "\"T\"},\"mode\":\"POP\"},{\"messageQueue\":{\"brokerName\":"
+                                       "\"b\",\"queueId\":3,\"topic\":\"T\"}}]}");
     ck_assert_int_eq(rq_assignments_parse(two, &out, NULL), RMQ_OK);
     ck_assert_uint_eq(out.count, 2);
     ck_assert(out.pops[0] && !out.pops[1]);
@@ -187,8 +190,8 @@ START_TEST(assignments_tell_queues_and_whether_they_are_popped)
     ck_assert_uint_eq(out.count, 0);
     rq_assignments_clear(&out);
     ck_assert_int_eq(
-        rq_assignments_parse(rq_slice_str("{\"messageQueueAssignments\":[{\"mode\":\"POP\"}]}"), &out,
-                             NULL),
+        rq_assignments_parse(rq_slice_str("{\"messageQueueAssignments\":[{\"mode\":\"POP\"}]}"),
+                             &out, NULL),
         RMQ_ERR_PROTOCOL);
 }
 END_TEST

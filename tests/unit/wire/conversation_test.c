@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Bodies of the recorded conversations: what real brokers, name servers and clients sent, read by the decoders; and the compressed registration
- * and old route forms, which do not occur there.
+ * Bodies of the recorded conversations: what real brokers, name servers and clients sent, read by
+ * the decoders; and the compressed registration and old route forms, which do not occur there.
  */
 #include "recorded.h"
 #include "vectors.h"
@@ -16,7 +16,8 @@
 
 Suite *conversation_suite(void);
 
-/* Messages back to back, to the last byte; each has the CRC that it names and is encoded to the same bytes. */
+/* Messages back to back, to the last byte; each has the CRC that it names and is encoded to the
+ * same bytes. */
 static void check_messages(struct rq_slice body, const char *what)
 {
     struct rq_cursor c = rq_cursor(body.p, body.n);

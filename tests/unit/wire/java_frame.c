@@ -9,7 +9,8 @@
 
 #include "base/mem.h"
 
-/* cJSON texts cannot hold a NUL: the vectors are read with U+E000 in its place, which is undone here. */
+/* cJSON texts cannot hold a NUL: the vectors are read with U+E000 in its place, which is undone
+ * here. */
 static struct rq_buf expected_text(const char *text)
 {
     struct rq_buf out;

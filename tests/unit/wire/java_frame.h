@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Comparing a decoded frame with what Java decoded, and with itself when it has been written again. `what` names the case in a failure. */
+/* Comparing a decoded frame with what Java decoded, and with itself when it has been written again.
+ * `what` names the case in a failure. */
 #ifndef RQ_TESTS_WIRE_JAVA_FRAME_H
 #define RQ_TESTS_WIRE_JAVA_FRAME_H
 

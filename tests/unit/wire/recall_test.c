@@ -29,13 +29,19 @@ END_TEST
 
 START_TEST(other_texts_are_no_handles)
 {
-    static const char *const texts[] = {"",         "v1 Topic broker-a 1 id", "djEgVG9waWM=", "====", "*",
-                                        "djIgVCBiIDEgaWQ=" /* v2 T b 1 id */, "djEgVCBiIHggaWQ=" /* v1 T b x id */};
+    static const char *const texts[] = {"",
+                                        "v1 Topic broker-a 1 id",
+                                        "djEgVG9waWM=",
+                                        "====",
+                                        "*",
+                                        "djIgVCBiIDEgaWQ=" /* v2 T b 1 id */,
+                                        "djEgVCBiIHggaWQ=" /* v1 T b x id */};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct rq_recall_handle handle;
         struct rq_buf text;
         rq_buf_init(&text, 0);
-        ck_assert_msg(!rq_recall_handle_read(rq_slice_str(texts[i]), &text, &handle), "%s", texts[i]);
+        ck_assert_msg(!rq_recall_handle_read(rq_slice_str(texts[i]), &text, &handle), "%s",
+                      texts[i]);
         rq_buf_free(&text);
     }
 }

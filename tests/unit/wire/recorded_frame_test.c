@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Frames that Java wrote, in both serializations and both directions: read as Java reads them, and the same when written again. */
+/* Frames that Java wrote, in both serializations and both directions: read as Java reads them, and
+ * the same when written again. */
 #include "java_frame.h"
 #include "recorded.h"
 #include "vectors.h"
@@ -184,7 +185,8 @@ static struct rq_buf fields_text(const struct rq_fields *table, const void *fiel
     return out;
 }
 
-/* Every extField that Java wrote is known to the table and comes back the same, through the struct and in both forms. */
+/* Every extField that Java wrote is known to the table and comes back the same, through the struct
+ * and in both forms. */
 static void check_fields(const struct rq_frame *frame, const struct rq_fields *table,
                          const char *what)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Reading the recorded vectors of tests/vectors in unit tests: the file, the list of cases, hex fields. */
+/* Reading the recorded vectors of tests/vectors in unit tests: the file, the list of cases, hex
+ * fields. */
 #ifndef RQ_TESTS_WIRE_VECTORS_H
 #define RQ_TESTS_WIRE_VECTORS_H
 
@@ -29,7 +30,8 @@ static inline cJSON *vectors_read(const char *name)
     return json;
 }
 
-/* Bytes of a hex member in memory of exactly their size, so that sanitizers see a read beyond; free() it. */
+/* Bytes of a hex member in memory of exactly their size, so that sanitizers see a read beyond;
+ * free() it. */
 static inline char *vectors_hex(const cJSON *item, const char *member, size_t *n)
 {
     const char *hex = rq_json_str(item, member, "");
