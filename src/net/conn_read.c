@@ -76,6 +76,7 @@ static bool handle_frame(struct rq_conn *conn, char *p, size_t size, struct rq_f
                        .frame = p,
                        .size = size,
                        .ref = ref ? rq_frame_ref_retain(ref) : NULL};
+    conn->loop->handled++;
     if (rq_header_is_response(in.header)) {
         conn->answer_size = size;
         rq_calls_answer(conn, &in);

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "net/frame_ref.h"
 #include "net/loop.h"
+#include "net/rest.h"
 #include "wire/frame.h"
 
 #define RQ_LOOP_SCRATCH ((size_t)256 << 10)
@@ -48,6 +49,8 @@ struct rq_loop {
     char *scratch;         /* RQ_LOOP_SCRATCH bytes that all connections read into */
     struct rq_frame frame; /* the frame being handled */
     struct rq_frame_cache frames;
+    uint32_t handled; /* frames in this turn */
+    struct rq_rest rest;
     bool self_destroy; /* last reference dropped on the loop thread */
 };
 
