@@ -90,27 +90,65 @@ static bool in_cluster(const struct rq_route_broker_data *broker, const char *cl
     return !cluster || (broker->cluster && strcmp(broker->cluster, cluster) == 0);
 }
 
+/* Asks one master and hands its answer on; RMQ_ERR_NOT_FOUND is told without words. */
+static rmq_status ask_master(rmq_admin *admin, const struct rq_route_broker_data *broker,
+                             const struct rq_admin_question *ask, int64_t deadline_ms,
+                             rmq_error **err)
+{
+    struct rq_reply reply;
+    rmq_error *why = NULL;
+    rmq_status st = rq_admin_ask(admin, rq_admin_master_of(broker), ask, deadline_ms, &reply, &why);
+    if (st == RMQ_OK) {
+        st = ask->take ? ask->take(ask->user, broker->broker_name, &reply, err) : RMQ_OK;
+        rq_reply_free(&reply);
+    } else if (st != RMQ_ERR_NOT_FOUND && err) {
+        rmq_error_destroy(*err);
+        *err = why;
+        return st;
+    }
+    rmq_error_destroy(why);
+    return st;
+}
+
 rmq_status rq_admin_ask_masters(rmq_admin *admin, const struct rq_cluster_info *info,
                                 const char *cluster, const struct rq_admin_question *ask,
                                 int64_t deadline_ms, rmq_error **err)
 {
     size_t masters = 0;
+    size_t found = 0;
     for (size_t i = 0; i < info->broker_count; i++) {
-        const char *addr = rq_admin_master_of(&info->brokers[i]);
-        struct rq_reply reply;
-        if (!addr || !in_cluster(&info->brokers[i], cluster)) {
+        const struct rq_route_broker_data *broker = &info->brokers[i];
+        if (!rq_admin_master_of(broker) || !in_cluster(broker, cluster)) {
             continue;
         }
         masters++;
-        rmq_status st = rq_admin_ask(admin, addr, ask, deadline_ms, &reply, err);
-        if (st != RMQ_OK) {
+        rmq_status st = ask_master(admin, broker, ask, deadline_ms, err);
+        if (st != RMQ_OK && st != RMQ_ERR_NOT_FOUND) {
             return st;
         }
-        rq_reply_free(&reply);
+        found += st == RMQ_OK;
     }
-    return masters > 0 ? RMQ_OK
-                       : rq_error_set(err, RMQ_ERR_NO_BROKER, "no master is registered%s%s",
-                                      cluster ? " in cluster " : "", cluster ? cluster : "");
+    if (masters == 0) {
+        return rq_error_set(err, RMQ_ERR_NO_BROKER, "no master is registered%s%s",
+                            cluster ? " in cluster " : "", cluster ? cluster : "");
+    }
+    return found > 0
+               ? RMQ_OK
+               : rq_error_set(err, RMQ_ERR_NOT_FOUND, "%s: not known to any broker%s%s", ask->what,
+                              cluster ? " of cluster " : "", cluster ? cluster : "");
+}
+
+rmq_status rq_admin_ask_cluster(rmq_admin *admin, const char *cluster,
+                                const struct rq_admin_question *ask, int64_t deadline_ms,
+                                rmq_error **err)
+{
+    struct rq_cluster_info info = {0};
+    rmq_status st = rq_admin_cluster_info(admin, deadline_ms, &info, err);
+    if (st == RMQ_OK) {
+        st = rq_admin_ask_masters(admin, &info, cluster, ask, deadline_ms, err);
+        rq_cluster_info_clear(&info);
+    }
+    return st;
 }
 
 static bool route_has(const struct rq_route_data *route, const char *broker_name, int32_t reads,
@@ -221,10 +259,6 @@ rmq_status rmq_admin_set_message_request_mode(rmq_admin *admin, const char *clus
     if (st == RMQ_OK && mode != RMQ_REQUEST_PULL && mode != RMQ_REQUEST_POP) {
         st = rq_error_set(err, RMQ_ERR_INVALID, "there is no request mode %d", (int)mode);
     }
-    struct rq_cluster_info info = {0};
-    if (st == RMQ_OK) {
-        st = rq_admin_cluster_info(admin, deadline, &info, err);
-    }
     if (st != RMQ_OK) {
         return st;
     }
@@ -238,8 +272,7 @@ rmq_status rmq_admin_set_message_request_mode(rmq_admin *admin, const char *clus
     const struct rq_admin_question ask = {.code = RQ_REQ_SET_MESSAGE_REQUEST_MODE,
                                           .body = rq_slice(body.data, body.len),
                                           .what = "request mode of a group"};
-    st = rq_admin_ask_masters(admin, &info, cluster, &ask, deadline, err);
+    st = rq_admin_ask_cluster(admin, cluster, &ask, deadline, err);
     rq_buf_free(&body);
-    rq_cluster_info_clear(&info);
     return st;
 }

@@ -268,6 +268,13 @@ const char *rq_namesrv_list(const struct rq_namesrv *servers)
     return servers->list;
 }
 
+void rq_namesrv_addresses(const struct rq_namesrv *servers, struct rq_buf *out)
+{
+    for (size_t i = 0; i < servers->set->count; i++) {
+        rq_buf_addf(out, "%s\n", servers->set->servers[i].address);
+    }
+}
+
 /* ---- queries ---- */
 
 static void drop_query(struct query *query)

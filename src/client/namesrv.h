@@ -42,6 +42,9 @@ void rq_namesrv_destroy(struct rq_namesrv *servers);
 
 const char *rq_namesrv_list(const struct rq_namesrv *servers); /* as given; immutable */
 
+/* The addresses that are in use now, one a line. */
+void rq_namesrv_addresses(const struct rq_namesrv *servers, struct rq_buf *out);
+
 /* Asks. done is called once, on the loop, never within this call, unless the status is not RMQ_OK:
  * then not at all. answer is NULL when err is not; an answer may have any code but SYSTEM_ERROR,
  * SYSTEM_BUSY and GO_AWAY, which count as failures of that server. */

@@ -312,6 +312,86 @@ static void the_ends_of_a_queue_can_be_asked_for(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_deleted_topic_is_gone_with_its_messages(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    char *text = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 5);
+    rmq_producer_destroy(producer);
+    rmq_admin *admin = admin_of(&cluster);
+    TL_OK(rmq_admin_delete_topic(admin, NULL, cluster.topic, 0, &err));
+    TL_EQUAL(rmq_admin_topic_route(admin, cluster.topic, 0, &text, NULL), RMQ_ERR_NO_ROUTE);
+    TL_OK(rmq_admin_topic_list(admin, 0, &text, &err));
+    TL_CHECK(!has_line(text, cluster.topic));
+    rmq_string_free(text);
+    TL_EQUAL(rmq_admin_delete_topic(admin, NULL, cluster.topic, 0, &err), RMQ_ERR_NO_ROUTE);
+    TL_CHECK(strstr(rmq_error_message(err), cluster.topic) != NULL);
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_OK(rmq_admin_create_topic(admin, NULL, cluster.topic, 1, 1, 6, WAIT_MS, &err));
+    TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &list, &count, &err));
+    TL_EQUAL(count, 1);
+    TL_EQUAL(list[0].max_offset, 0);
+    rmq_admin_queue_status_free(list, count);
+    TL_EQUAL(rmq_admin_delete_topic(admin, "no-such-cluster", cluster.topic, 0, NULL),
+             RMQ_ERR_NO_BROKER);
+    TL_OK(rmq_admin_delete_topic(admin, NULL, cluster.topic, 0, &err));
+    rmq_admin_destroy(admin);
+    tl_cluster_stop(&cluster);
+}
+
+/* Whether a name server knows the topic. */
+static bool is_routed(const char *namesrv, const char *topic)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    char *text = NULL;
+    TL_OK(rmq_admin_create(namesrv, &admin, &err));
+    rmq_status st = rmq_admin_topic_route(admin, topic, 0, &text, NULL);
+    TL_CHECK(st == RMQ_OK || st == RMQ_ERR_NO_ROUTE);
+    rmq_string_free(text);
+    rmq_admin_destroy(admin);
+    return st == RMQ_OK;
+}
+
+static void a_topic_is_deleted_at_every_name_server_that_lives(void)
+{
+    rmq_error *err = NULL;
+    rmq_namesrv *servers[2];
+    rmq_broker_config *config = NULL;
+    rmq_broker *broker = NULL;
+    rmq_admin *admin = NULL;
+    char both[128];
+    char all[160];
+    for (int i = 0; i < 2; i++) {
+        TL_OK(rmq_namesrv_start(NULL, 0, &servers[i], &err));
+    }
+    const char *first = rmq_namesrv_addr(servers[0]);
+    const char *second = rmq_namesrv_addr(servers[1]);
+    snprintf(both, sizeof both, "%s;%s", first, second);
+    snprintf(all, sizeof all, "127.0.0.1:1;%s", both);
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_OK(rmq_broker_config_set(config, "namesrvAddr", both, &err));
+    TL_OK(rmq_broker_start(config, &broker, &err));
+    rmq_broker_config_destroy(config);
+    TL_OK(rmq_broker_create_topic(broker, "Everywhere", 2, &err));
+    TL_CHECK(is_routed(first, "Everywhere") && is_routed(second, "Everywhere"));
+    TL_OK(rmq_admin_create(all, &admin, &err));
+    TL_CHECK(rmq_admin_delete_topic(admin, NULL, "Everywhere", WAIT_MS, &err) != RMQ_OK);
+    TL_CHECK(strstr(rmq_error_message(err), "name server 127.0.0.1:1") != NULL);
+    rmq_error_destroy(err);
+    TL_CHECK(!is_routed(first, "Everywhere") && !is_routed(second, "Everywhere"));
+    rmq_admin_destroy(admin);
+    rmq_broker_stop(broker);
+    rmq_namesrv_stop(servers[0]);
+    rmq_namesrv_stop(servers[1]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -323,6 +403,8 @@ int main(int argc, char **argv)
         TL_CASE(an_offset_that_is_not_stored_is_not_zero),
         TL_CASE(messages_are_found_by_key_and_by_unique_id),
         TL_CASE(the_ends_of_a_queue_can_be_asked_for),
+        TL_CASE(a_deleted_topic_is_gone_with_its_messages),
+        TL_CASE(a_topic_is_deleted_at_every_name_server_that_lives),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

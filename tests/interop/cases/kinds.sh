@@ -205,5 +205,5 @@ case_consumer_tests_on_real_497() {
 
 # The five thousand sends at once of send_receive_test are left out: a Java broker on a busy machine answers some of them too late.
 case_producer_tests_on_real_533() {
-    tests_on_real producer 5.3.3 admin_test producer_target_test producer_hook_test producer_trace_test
+    tests_on_real producer 5.3.3 admin_test admin_group_test producer_target_test producer_hook_test producer_trace_test
 }
