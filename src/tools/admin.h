@@ -31,6 +31,11 @@ void tool_admin_close(struct tool_admin *a);
 /* Text of a member of a JSON object, "" when there is none. */
 const char *tool_member(const cJSON *object, const char *name);
 
+/* Says what happened to a thing of that name, "topic Orders deleted" or {"topic":"Orders"}; returns
+ * TOOL_DONE. */
+int tool_print_done(const struct tool_admin *a, const char *thing, const char *name,
+                    const char *words);
+
 /* Prints the lines of a text in alphabetical order, or as a JSON array of strings. */
 void tool_print_lines(const struct tool_admin *a, char *lines);
 

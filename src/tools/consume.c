@@ -340,23 +340,6 @@ static int check_options(struct consume *c)
     return tool_output(c->output, &c->json) ? TOOL_GO : TOOL_USAGE;
 }
 
-/* Milliseconds since 1970, or "YYYY-MM-DD HH:MM:SS" in local time, as Java's yyyyMMddHHmmss too; -1
- * when it is neither. */
-static int64_t read_time(const char *words)
-{
-    struct tm parts = {.tm_isdst = -1};
-    const char *end =
-        strptime(words, strlen(words) == 14 ? "%Y%m%d%H%M%S" : "%Y-%m-%d %H:%M:%S", &parts);
-    if (end != NULL && *end == '\0') {
-        int day = parts.tm_mday;
-        time_t at = mktime(&parts);
-        return parts.tm_mday == day ? (int64_t)at * 1000 : -1; /* there is no 31 February */
-    }
-    char *rest = NULL;
-    long long ms = strtoll(words, &rest, 10);
-    return rest != words && *rest == '\0' ? ms : -1;
-}
-
 static int make_consumer(struct consume *c)
 {
     rmq_consumer_options options;
@@ -369,7 +352,7 @@ static int make_consumer(struct consume *c)
                                  : strcmp(c->from, "last") == 0 ? RMQ_CONSUME_FROM_LAST_OFFSET
                                                                 : RMQ_CONSUME_FROM_TIMESTAMP;
     if (c->time != NULL) {
-        options.consume_timestamp_ms = read_time(c->time);
+        options.consume_timestamp_ms = tool_read_time(c->time);
         if (options.consume_timestamp_ms < 0) {
             return tool_wrong("--timestamp is milliseconds or YYYY-MM-DD HH:MM:SS, not '%s'",
                               c->time);

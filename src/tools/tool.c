@@ -41,6 +41,21 @@ bool tool_output(const char *given, bool *json)
     return true;
 }
 
+int64_t tool_read_time(const char *words)
+{
+    struct tm parts = {.tm_isdst = -1};
+    const char *end =
+        strptime(words, strlen(words) == 14 ? "%Y%m%d%H%M%S" : "%Y-%m-%d %H:%M:%S", &parts);
+    if (end != NULL && *end == '\0') {
+        int day = parts.tm_mday;
+        time_t at = mktime(&parts);
+        return parts.tm_mday == day ? (int64_t)at * 1000 : -1; /* there is no 31 February */
+    }
+    char *rest = NULL;
+    long long ms = strtoll(words, &rest, 10);
+    return rest != words && *rest == '\0' ? ms : -1;
+}
+
 int64_t tool_now_us(void)
 {
     struct timespec now;

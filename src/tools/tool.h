@@ -82,6 +82,14 @@ struct tool_option {
     {                                                                                              \
         't', "topic", TOOL_TEXT, target, "TOPIC", "the topic", 0, 0                                \
     }
+#define TOOL_OPTION_GROUP(target)                                                                  \
+    {                                                                                              \
+        'g', "group", TOOL_TEXT, target, "GROUP", "consumer group", 0, 0                           \
+    }
+#define TOOL_OPTION_CLUSTER(target)                                                                \
+    {                                                                                              \
+        'c', "cluster", TOOL_TEXT, target, "NAME", "only on this cluster; default all", 0, 0       \
+    }
 #define TOOL_OPTION_OUTPUT(target)                                                                 \
     {                                                                                              \
         'o', "output", TOOL_TEXT, target, "text|json", "how to print; default text", 0, 0          \
@@ -114,6 +122,10 @@ const char *tool_namesrv_addr(const char *given);
 
 /* Sets *json; false after a complaint when the output is neither text nor json. */
 bool tool_output(const char *given, bool *json);
+
+/* Milliseconds since 1970, or "YYYY-MM-DD HH:MM:SS" in local time, as Java's yyyyMMddHHmmss too; -1
+ * when it is neither. */
+int64_t tool_read_time(const char *words);
 
 int64_t tool_now_us(void); /* monotonic */
 void tool_sleep_until_us(int64_t at);

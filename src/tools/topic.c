@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * `rmq topic create|list|route|status`. Counterparts: mqadmin updateTopic, topicList, topicRoute,
- * topicStatus.
+ * `rmq topic create|delete|list|route|status`. Counterparts: mqadmin updateTopic, deleteTopic,
+ * topicList, topicRoute, topicStatus.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static int create(int argc, char **argv)
         TOOL_OPTION_NAMESRV(&a.namesrv),
         TOOL_OPTION_TOPIC(&a.topic),
         {'q', "queues", TOOL_NUMBER, &queues, "N", "queues on each broker; default 8", 1, 65535},
-        {'c', "cluster", TOOL_TEXT, &cluster, "NAME", "only on this cluster; default all", 0, 0},
+        TOOL_OPTION_CLUSTER(&cluster),
         {0, "perm", TOOL_NUMBER, &perm, "N", "2 write, 4 read, 6 both (default)", 2, 6},
         TOOL_OPTION_OUTPUT(&a.output),
     };
@@ -49,6 +49,38 @@ static int create(int argc, char **argv)
     } else if (rc == TOOL_DONE) {
         printf("topic %s with %lld queues on each broker\n", a.topic, (long long)queues);
     }
+    tool_admin_close(&a);
+    return rc;
+}
+
+static int drop(int argc, char **argv)
+{
+    struct tool_admin a = {0};
+    const char *cluster = NULL;
+    const struct tool_option options[] = {
+        TOOL_OPTION_NAMESRV(&a.namesrv),
+        TOOL_OPTION_TOPIC(&a.topic),
+        TOOL_OPTION_CLUSTER(&cluster),
+        TOOL_OPTION_OUTPUT(&a.output),
+    };
+    const struct tool_usage usage = {
+        "topic delete -t TOPIC [options]",
+        "Removes a topic with its messages from every master broker "
+        "and from all name servers. A producer that goes on\nsending to "
+        "it creates it anew, unless autoCreateTopicEnable is false.",
+        "    rmq topic delete -t Orders\n",
+        NULL,
+        options,
+        COUNT(options),
+        NULL};
+    int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
+    if (rc != TOOL_GO) {
+        return rc;
+    }
+    rmq_error *err = NULL;
+    rmq_status st = rmq_admin_delete_topic(a.admin, cluster, a.topic, TOOL_ADMIN_TIMEOUT_MS, &err);
+    rc = st == RMQ_OK ? tool_print_done(&a, "topic", a.topic, "deleted")
+                      : tool_fail("delete", st, err);
     tool_admin_close(&a);
     return rc;
 }
@@ -214,6 +246,7 @@ static int status(int argc, char **argv)
 
 static const struct tool_command commands[] = {
     {"create", "creates a topic or changes its queues", create},
+    {"delete", "removes a topic with its messages", drop},
     {"list", "lists all topics", list},
     {"route", "shows the brokers of a topic", route},
     {"status", "shows the offsets of its queues", status},

@@ -13,49 +13,29 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/command.h"
 
 #define MESSAGES 5
-#define OUT_MAX  100000
-
-/* Runs rmq in a shell: exit code and both outputs are what is expected. */
-static void expect(const char *namesrv, const char *words, int exit_code, const char *text)
-{
-    static char out[OUT_MAX];
-    char command[1024];
-    const char *build = getenv("B");
-    snprintf(command, sizeof command, "NAMESRV_ADDR='%s' %s/rmq %s", namesrv,
-             build ? build : "build/release", words);
-    FILE *in = popen(command, "r");
-    TL_CHECK(in != NULL);
-    size_t n = fread(out, 1, sizeof out - 1, in);
-    out[n] = '\0';
-    int status = pclose(in);
-    TL_CHECK(WIFEXITED(status));
-    if (WEXITSTATUS(status) != exit_code || !strstr(out, text)) {
-        tl_fail(__FILE__, __LINE__, "rmq %s: exit code %d, expected %d and \"%s\": %.400s", words,
-                WEXITSTATUS(status), exit_code, text, out);
-    }
-}
 
 static void a_wrong_command_line_is_told_before_anything_is_done(void)
 {
-    expect("127.0.0.1:1", "produce -t T --property foo x 2>&1", 2,
-           "--property 'foo': not name=value");
-    expect("127.0.0.1:1", "produce -t T --property TAGS=a x 2>&1", 2, "a reserved name");
-    expect("127.0.0.1:1", "produce -t 'a topic' x 2>&1", 2, "byte 0x20 at 1");
-    expect("127.0.0.1:1", "produce -t T -n 127.0.0.1:99999 x 2>&1", 1, "the port is not in 1");
-    expect("127.0.0.1:1",
-           "consume -t T -g g --from timestamp --timestamp '2026-02-31 12:00:00' 2>&1", 2,
-           "--timestamp is");
-    expect("127.0.0.1:1", "produce -t T -f /dev/zero 2>&1", 1, "more than 64 MiB");
-    expect("127.0.0.1:1", "broker --set listenPort 2>&1", 2,
-           "--set needs name=value, not 'listenPort'");
+    tl_expect("127.0.0.1:1", "produce -t T --property foo x 2>&1", 2,
+              "--property 'foo': not name=value");
+    tl_expect("127.0.0.1:1", "produce -t T --property TAGS=a x 2>&1", 2, "a reserved name");
+    tl_expect("127.0.0.1:1", "produce -t 'a topic' x 2>&1", 2, "byte 0x20 at 1");
+    tl_expect("127.0.0.1:1", "produce -t T -n 127.0.0.1:99999 x 2>&1", 1, "the port is not in 1");
+    tl_expect("127.0.0.1:1",
+              "consume -t T -g g --from timestamp --timestamp '2026-02-31 12:00:00' 2>&1", 2,
+              "--timestamp is");
+    tl_expect("127.0.0.1:1", "produce -t T -f /dev/zero 2>&1", 1, "more than 64 MiB");
+    tl_expect("127.0.0.1:1", "broker --set listenPort 2>&1", 2,
+              "--set needs name=value, not 'listenPort'");
 }
 
 static void a_broker_keeps_its_store_unless_told_otherwise(void)
 {
-    expect("", "broker --namesrv-port 0 --set listenPort=0 --set storePathRootDir= 2>&1", 1,
-           "storePathRootDir is empty");
+    tl_expect("", "broker --namesrv-port 0 --set listenPort=0 --set storePathRootDir= 2>&1", 1,
+              "storePathRootDir is empty");
 }
 
 static void what_could_not_be_printed_is_not_consumed(void)
@@ -70,12 +50,12 @@ static void what_could_not_be_printed_is_not_consumed(void)
     rmq_producer_destroy(producer);
     snprintf(words, sizeof words, "consume -t %s -g printer --from first 2>&1 > /dev/full",
              cluster.topic);
-    expect(cluster.namesrv, words, 1, "standard output: No space left on device");
+    tl_expect(cluster.namesrv, words, 1, "standard output: No space left on device");
     /* The first one was sent back to be delivered again after a while; the others come at once. */
     snprintf(words, sizeof words, "consume -t %s -g printer --from first -c %d --timeout 20 2>&1",
              cluster.topic, MESSAGES);
-    expect(cluster.namesrv, words, 0, "body");
-    expect(cluster.namesrv, "topic list 2>&1 > /dev/full", 1, "standard output");
+    tl_expect(cluster.namesrv, words, 0, "body");
+    tl_expect(cluster.namesrv, "topic list 2>&1 > /dev/full", 1, "standard output");
     tl_cluster_stop(&cluster);
 }
 
@@ -100,9 +80,9 @@ static void a_line_that_is_no_message_is_named_with_its_number_and_fault(void)
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         snprintf(words, sizeof words, "produce -t T --json-lines 2>&1 <<'END'\n%s\nEND",
                  lines[i][0]);
-        expect("127.0.0.1:1", words, 1, lines[i][1]);
+        tl_expect("127.0.0.1:1", words, 1, lines[i][1]);
     }
-    expect("127.0.0.1:1", "produce -t T --lines 2>&1 <<'END'\n\nEND", 1, "line 1: empty");
+    tl_expect("127.0.0.1:1", "produce -t T --lines 2>&1 <<'END'\n\nEND", 1, "line 1: empty");
 }
 
 static void each_message_of_a_batch_is_printed_with_its_own_id(void)
@@ -114,7 +94,7 @@ static void each_message_of_a_batch_is_printed_with_its_own_id(void)
              "produce -t %s --lines --batch 3 <<'END' | awk '{ print $2 }' | sort -u | grep -vc ,\n"
              "a\nb\nc\nEND",
              cluster.topic);
-    expect(cluster.namesrv, words, 0, "3");
+    tl_expect(cluster.namesrv, words, 0, "3");
     tl_cluster_stop(&cluster);
 }
 
@@ -130,20 +110,20 @@ static void a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_sto
     char folder[] = "/tmp/rmq-command-XXXXXX";
     char words[300];
     make_temporary(folder);
-    expect("", "demo | head -1", 0, "1. A name server");
+    tl_expect("", "demo | head -1", 0, "1. A name server");
     signal(SIGHUP, SIG_DFL); /* nohup hands down that it is ignored */
     snprintf(words, sizeof words,
              "broker --temporary > %s.out & until grep ready %s.out; do sleep 0.02; done; "
              "rm %s.out; kill -HUP $!; wait $!",
              folder, folder, folder);
-    expect("", words, 0, "ready broker=");
+    tl_expect("", words, 0, "ready broker=");
     TL_CHECK(rmdir(folder) == 0);
 }
 
 static void a_closed_output_is_no_place_for_other_files(void)
 {
-    expect("", "broker --temporary --set listenPort=x 2>&1 >&-", 1, "is not a number in");
-    expect("", "version 2>&1 >&-", 1, "standard output");
+    tl_expect("", "broker --temporary --set listenPort=x 2>&1 >&-", 1, "is not a number in");
+    tl_expect("", "version 2>&1 >&-", 1, "standard output");
 }
 
 int main(int argc, char **argv)
