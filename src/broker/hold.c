@@ -304,6 +304,28 @@ void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arriva
     }
 }
 
+void rq_hold_reset(struct rq_hold *hold, struct rq_slice topic, int32_t queue_id,
+                   struct rq_slice group)
+{
+    char text[KEY_MAX];
+    struct rq_list woken;
+    rq_list_init(&woken);
+    rq_mutex_lock(&hold->lock);
+    struct hold_queue *queue = rq_map_get(&hold->queues, key_of(topic, queue_id, text));
+    if (queue) {
+        RQ_LIST_FOREACH_SAFE(node, next, &queue->parked)
+        {
+            struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
+            if (rq_slice_eq(parked->pull.group, group)) {
+                detach_locked(hold, parked);
+                rq_list_add_tail(&woken, &parked->of_queue);
+            }
+        }
+    }
+    rq_mutex_unlock(&hold->lock);
+    answer_all(hold, &woken);
+}
+
 rmq_status rq_hold_park(struct rq_hold *hold, struct rq_session *session,
                         const struct rq_reply_to *to, const struct rq_pull *pull,
                         int64_t timeout_ms)

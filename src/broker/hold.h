@@ -68,6 +68,11 @@ rmq_status rq_hold_park(struct rq_hold *hold, struct rq_session *session,
 /* The store's listener: wakes what waits for the queue and may match. */
 void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arrival);
 
+/* The group's offset in the queue was set from outside: what it has parked there is answered now.
+ * (One that another loop is about to park may still wait for its time.) Any loop thread. */
+void rq_hold_reset(struct rq_hold *hold, struct rq_slice topic, int32_t queue_id,
+                   struct rq_slice group);
+
 /* The connection has closed: what it parked is forgotten. Loop thread of the session. */
 void rq_hold_drop(struct rq_hold *hold, struct rq_session *session);
 

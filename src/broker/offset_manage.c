@@ -141,6 +141,9 @@ static rmq_status reset_queue(const struct rq_request *request,
     if (st) {
         return st;
     }
+    /* whoever waits there learns it now, not when the next message comes */
+    rq_hold_reset(&broker->hold, header->topic, queue_id, header->group);
+    rq_pop_hold_wake(&broker->pop_hold, header->topic, header->group, queue_id);
     rq_buf_add_str(body,
                    body->data[body->len - 1] == '{' ? "{\"brokerName\":" : ",{\"brokerName\":");
     rq_json_add_string(body, rq_slice_str(broker->settings.broker.broker_name));
