@@ -3,8 +3,8 @@
 /*
  * Settings by request (25, 26). Processors read the settings without a lock, so a change is made
  * while they stand still: the background loop asks every serving loop to wait, writes, and lets
- * them go on. Only numbers and flags that are read anew each time can be changed; for the others
- * the answer says that they are read at start. Counterparts: AdminBrokerProcessor, Configuration.
+ * them go on. Only what is read anew each time, by those that stand still or from the store's
+ * retention, can be changed; for the others the answer says that they are read at start. Counterparts: AdminBrokerProcessor, Configuration.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,25 +14,42 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/propfile.h"
+#include "broker/auto_topic.h"
 #include "broker/broker.h"
 
 static const char *const changeable[] = {
     "autoCreateSubscriptionGroup",
+    "autoCreateTopicEnable",
     "brokerPermission",
     "channelExpiredTimeout",
+    "cleanFileForciblyEnable",
     "defaultQueryMaxNum",
+    "deleteWhen",
+    "diskMaxUsedSpaceRatio",
+    "diskSpaceCleanForciblyRatio",
+    "diskSpaceWarningLevelRatio",
     "enablePropertyFilter",
+    "fileReservedTime",
     "flushConsumerOffsetInterval",
     "flushDelayOffsetInterval",
     "litePullMessageEnable",
     "longPollingEnable",
+    "maxMessageSize",
+    "maxMsgsNumBatch",
+    "maxTransferBytesOnMessageInDisk",
+    "maxTransferBytesOnMessageInMemory",
+    "maxTransferCountOnMessageInDisk",
+    "maxTransferCountOnMessageInMemory",
     "notifyConsumerIdsChangedEnable",
+    "recallMessageEnable",
     "registerBrokerTimeoutMills",
     "registerNameServerPeriod",
     "rejectTransactionMessage",
     "shortPollingTimeMills",
     "slaveReadEnable",
     "startAcceptSendRequestTimeStamp",
+    "storeReplyMessageEnable",
+    "timerMaxDelaySec",
     "transactionCheckInterval",
     "transactionCheckMax",
     "transactionTimeOut",
@@ -141,17 +158,19 @@ static void let_go(struct change *change)
 
 static rmq_status apply(struct change *change, rmq_error **err)
 {
-    struct rq_broker_options *options = &change->broker->settings.broker;
+    struct rmq_broker *broker = change->broker;
     for (size_t at = 0; at < change->text_n;) {
         const char *key = change->text + at;
         const char *value = key + strlen(key) + 1;
-        rmq_status st = rq_table_set(&rq_broker_options_table, options, key, value, err);
+        bool implemented = false;
+        rmq_status st = rq_broker_settings_set(&broker->settings, key, value, &implemented, err);
         if (st) {
             return st;
         }
         RQ_LOG(INFO, "a setting was changed by request", "%s=%s", key, value);
         at += strlen(key) + strlen(value) + 2;
     }
+    rq_store_change(broker->store, &broker->settings.store);
     return RMQ_OK;
 }
 
@@ -176,13 +195,20 @@ static void free_change(struct change *change)
     rq_free(change);
 }
 
-/* What follows from a change. Background loop. */
-static void make_known(struct rmq_broker *broker, int32_t old_permission)
+/* What follows from a change: the settings were other ones before. Background loop. */
+static void make_known(struct rmq_broker *broker, int32_t permission, bool auto_create_topic)
 {
+    const struct rq_broker_options *now = &broker->settings.broker;
+    rmq_error *err = NULL;
     rq_mutex_lock(&broker->groups.lock);
-    broker->groups.auto_create = broker->settings.broker.auto_create_subscription_group;
+    broker->groups.auto_create = now->auto_create_subscription_group;
     rq_mutex_unlock(&broker->groups.lock);
-    if (broker->settings.broker.broker_permission != old_permission) {
+    bool template_wanted = now->auto_create_topic_enable && !auto_create_topic;
+    if (template_wanted && rq_system_topics(broker, &err)) {
+        RQ_LOG(ERROR, "the template of topics could not be made", "%s", rmq_error_message(err));
+        rmq_error_destroy(err);
+    }
+    if (template_wanted || now->broker_permission != permission) {
         rq_topics_touch(&broker->topics);
         rq_broker_topics_changed(broker);
     }
@@ -193,6 +219,7 @@ static void run(struct rq_task *task)
     struct change *change = RQ_CONTAINER_OF(task, struct change, task);
     rmq_error *err = NULL;
     int32_t permission = change->broker->settings.broker.broker_permission;
+    bool auto_create_topic = change->broker->settings.broker.auto_create_topic_enable;
     rmq_status st = stop_loops(change);
     if (!st) {
         st = apply(change, &err);
@@ -201,7 +228,7 @@ static void run(struct rq_task *task)
     if (!st) {
         keep(change);
     }
-    make_known(change->broker, permission);
+    make_known(change->broker, permission, auto_create_topic);
     rq_answer_code(change->conn, &change->to, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
                    err  ? rmq_error_message(err)
                    : st ? rmq_status_text(st)
@@ -277,6 +304,9 @@ static int32_t note_lines(const struct rq_request *request, struct rq_buf *text,
                     text, err);
     }
     if (code == RQ_RESP_SUCCESS && rq_propfile_status(&lines)) {
+        code = RQ_RESP_SYSTEM_ERROR;
+    }
+    if (code == RQ_RESP_SUCCESS && rq_store_check_hours(copy.store.delete_when, err)) {
         code = RQ_RESP_SYSTEM_ERROR;
     }
     rq_propfile_free(&lines);

@@ -47,7 +47,10 @@ bool rq_auto_topic(struct rmq_broker *broker, const struct rq_hdr_send *header,
                    struct rq_topic_info *out)
 {
     struct rq_topic_info template;
-    if (rq_topics_get(&broker->topics, header->default_topic, &template) &&
+    /* switched off by request, it has its template still */
+    bool off = !broker->settings.broker.auto_create_topic_enable &&
+               rq_slice_eq_str(header->default_topic, RQ_TOPIC_DEFAULT);
+    if (!off && rq_topics_get(&broker->topics, header->default_topic, &template) &&
         (template.perm & RQ_PERM_INHERIT)) {
         int32_t queues = header->default_topic_queue_nums;
         if (queues > template.write_queue_nums) {

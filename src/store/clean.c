@@ -5,36 +5,12 @@
  * and index follow. Runs on the flush thread, or where rq_store_clean is called. Counterparts:
  * CleanCommitLogService, CleanConsumeQueueService.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/time.h"
 #include "store/store_priv.h"
-
-#define HOUR_MS 3600000
-
-/* Options as Java takes them, as parts of one. */
-static double clamped_ratio(int32_t percent, int32_t min, int32_t max)
-{
-    percent = percent < min ? min : percent > max ? max : percent;
-    return percent / 100.0;
-}
-
-/* Above it no messages are taken. */
-static double warning_ratio(const struct rq_store *store)
-{
-    return clamped_ratio(store->options.disk_space_warning_level_ratio, 35, 90);
-}
-
-/* Above it the oldest files go whatever their age. */
-static double forcible_ratio(const struct rq_store *store)
-{
-    return clamped_ratio(store->options.disk_space_clean_forcibly_ratio, 30, 85);
-}
 
 /* Part of the partition that is in use, -1 when that cannot be known. */
 static double used_ratio(struct rq_store *store, const char *path)
@@ -52,24 +28,6 @@ static double used_ratio(struct rq_store *store, const char *path)
     return total > 0 ? used / total : 1;
 }
 
-static bool is_hour(const char *hours)
-{
-    time_t now = (time_t)(rq_wall_ms() / 1000);
-    struct tm local;
-    if (!hours || !localtime_r(&now, &local)) {
-        return false;
-    }
-    while (*hours) {
-        size_t n = strcspn(hours, ";");
-        int32_t hour;
-        if (rq_slice_to_i32(rq_slice(hours, n), &hour) && hour == local.tm_hour) {
-            return true;
-        }
-        hours += n + (hours[n] == ';');
-    }
-    return false;
-}
-
 static bool is_expired(const struct rq_mapped_file *file, int64_t reserved_ms)
 {
     struct stat info;
@@ -84,7 +42,7 @@ static bool is_expired(const struct rq_mapped_file *file, int64_t reserved_ms)
 static bool first_may_go_locked(struct rq_store *store, bool force)
 {
     const struct rq_mapped_file_queue *files = &store->log.files;
-    int64_t reserved = (int64_t)store->options.file_reserved_time_h * HOUR_MS;
+    int64_t reserved = atomic_load_explicit(&store->retention.reserved_ms, memory_order_relaxed);
     return files->count > 1 && (force || is_expired(files->files[0], reserved));
 }
 
@@ -121,10 +79,11 @@ static void clean_queues(struct rq_store *store)
 static void watch_disk(struct rq_store *store, double ratio)
 {
     bool full = atomic_load_explicit(&store->health, memory_order_relaxed) & RQ_HEALTH_DISK;
-    if (!full && ratio > warning_ratio(store)) {
+    double warning = rq_retention_warning(&store->retention);
+    if (!full && ratio > warning) {
         RQ_LOG(ERROR, "disk nearly full, no more messages are taken", "used=%.3f", ratio);
         rq_store_set_health(store, RQ_HEALTH_DISK, true);
-    } else if (full && ratio <= forcible_ratio(store) && ratio <= warning_ratio(store)) {
+    } else if (full && ratio <= rq_retention_forcible(&store->retention) && ratio <= warning) {
         RQ_LOG(WARN, "disk has room again", "used=%.3f", ratio);
         rq_store_set_health(store, RQ_HEALTH_DISK, false);
     }
@@ -136,11 +95,12 @@ int rq_store_clean_some(struct rq_store *store, bool even_if_not_due, int32_t mo
     double queue_ratio = used_ratio(store, store->queues.dir);
     double ratio = log_ratio > queue_ratio ? log_ratio : queue_ratio;
     watch_disk(store, ratio);
-    bool too_full = ratio > forcible_ratio(store) || ratio > warning_ratio(store);
-    bool force = store->options.clean_file_forcibly_enable && too_full;
-    bool due = even_if_not_due || is_hour(store->options.delete_when) || log_ratio < 0 ||
+    const struct rq_retention *by = &store->retention;
+    bool too_full = ratio > rq_retention_forcible(by) || ratio > rq_retention_warning(by);
+    bool force = atomic_load_explicit(&by->forced, memory_order_relaxed) && too_full;
+    bool due = even_if_not_due || rq_retention_is_hour(by, rq_wall_ms()) || log_ratio < 0 ||
                queue_ratio < 0 || too_full ||
-               ratio * 100 > store->options.disk_max_used_space_ratio;
+               ratio * 100 > atomic_load_explicit(&by->max_used, memory_order_relaxed);
     if (due) {
         rq_commit_log_commit(&store->log); /* no file goes with bytes that are not in it */
     }

@@ -62,25 +62,6 @@ static rmq_status parse_delays(struct rq_store *store, const char *text, rmq_err
     return RMQ_OK;
 }
 
-/* Hours that never come are allowed, as in Java: files then go when the disk fills. */
-static rmq_status check_hours(const char *hours, rmq_error **err)
-{
-    struct rq_slice rest = rq_slice_str(hours);
-    struct rq_slice piece;
-    while (rq_slice_next(&rest, ';', &piece)) {
-        int32_t hour = 0;
-        if (!rq_slice_to_i32(piece, &hour)) {
-            return rq_error_set(err, RMQ_ERR_INVALID,
-                                "deleteWhen: \"%.*s\" is no hour from 00 to 23", (int)piece.n,
-                                piece.p);
-        }
-        if (hour < 0 || hour > 23) {
-            RQ_LOG(WARN, "deleteWhen names an hour that never comes", "hour=%d", hour);
-        }
-    }
-    return RMQ_OK;
-}
-
 static rmq_status set_root(struct rq_store *store, rmq_error **err)
 {
     const char *root = store->options.store_path_root_dir;
@@ -135,7 +116,8 @@ static rmq_status settle_options(struct rq_store *store, const struct rq_store_o
     store->options.mapped_file_size_consume_queue = size - size % RQ_CQ_ENTRY_BYTES;
     struct sysinfo info;
     store->machine_memory = sysinfo(&info) == 0 ? (int64_t)info.totalram * info.mem_unit : 0;
-    st = check_hours(store->options.delete_when, err);
+    rq_retention_set(&store->retention, &store->options);
+    st = rq_store_check_hours(store->options.delete_when, err);
     return st ? st : parse_delays(store, store->options.message_delay_level, err);
 }
 
@@ -304,6 +286,18 @@ rmq_status rq_store_open_watched(const struct rq_store_options *options,
 void rq_store_set_read_ahead(struct rq_store *store, bool on)
 {
     rq_mapped_file_queue_read_ahead(&store->log.files, on);
+}
+
+void rq_store_change(struct rq_store *store, const struct rq_store_options *options)
+{
+    struct rq_store_options *own = &store->options;
+    rq_retention_set(&store->retention, options);
+    own->max_message_size = options->max_message_size;
+    own->max_msgs_num_batch = options->max_msgs_num_batch;
+    own->max_transfer_bytes_on_message_in_memory = options->max_transfer_bytes_on_message_in_memory;
+    own->max_transfer_count_on_message_in_memory = options->max_transfer_count_on_message_in_memory;
+    own->max_transfer_bytes_on_message_in_disk = options->max_transfer_bytes_on_message_in_disk;
+    own->max_transfer_count_on_message_in_disk = options->max_transfer_count_on_message_in_disk;
 }
 
 void rq_store_set_listener(struct rq_store *store, rq_store_arrival_fn arrived, void *user)

@@ -15,6 +15,7 @@
 #include "store/index.h"
 #include "store/metrics.h"
 #include "store/queue_table.h"
+#include "store/retention.h"
 #include "store/store.h"
 
 #define RQ_DELAY_LEVELS_MAX 64
@@ -39,8 +40,9 @@ struct rq_store {
     char run[32];        /* name of this run, in the files abort and contents */
     bool contents_count; /* the file contents is of this run */
     struct rq_disk disk;
-    struct rq_store_watch *watch; /* while it is opened by rq_store_open_watched, else NULL */
-    bool has_parts;               /* log, queues and index are initialised */
+    struct rq_store_watch *watch;  /* while it is opened by rq_store_open_watched, else NULL */
+    bool has_parts;                /* log, queues and index are initialised */
+    struct rq_retention retention; /* of the options, what may change */
     /* each with its own locks */
     struct rq_commit_log log;
     struct rq_queue_table queues;

@@ -99,6 +99,24 @@ START_TEST(a_broker_starts_again_on_its_store_with_all_it_knew)
 }
 END_TEST
 
+START_TEST(a_template_that_an_earlier_run_left_makes_no_topics_when_that_is_switched_off)
+{
+    char dir[] = "/tmp/rmq-broker-test-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    for (int off = 0; off < 2; off++) {
+        const char *const pairs[] = {"storePathRootDir", dir, "autoCreateTopicEnable",
+                                     off ? "false" : "true", NULL};
+        rmq_broker *broker = start_broker(pairs);
+        struct raw *raw = raw_open(rmq_broker_addr(broker));
+        ck_assert_int_eq(raw_produce(raw, off ? "Second" : "First", 0, NULL, "x")->header.code,
+                         off ? RQ_RESP_TOPIC_NOT_EXIST : RQ_RESP_SUCCESS);
+        raw_close(raw);
+        rmq_broker_stop(broker);
+    }
+    rq_sys_rmtree(dir);
+}
+END_TEST
+
 START_TEST(a_port_in_use_is_an_error_that_names_it)
 {
     rmq_broker *broker = start_broker(NULL);
@@ -478,6 +496,8 @@ Suite *life_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, fifty_rounds_leave_no_thread_no_descriptor_and_no_directory);
     tcase_add_test(tc, a_broker_starts_again_on_its_store_with_all_it_knew);
+    tcase_add_test(tc,
+                   a_template_that_an_earlier_run_left_makes_no_topics_when_that_is_switched_off);
     tcase_add_test(tc, a_port_in_use_is_an_error_that_names_it);
     tcase_add_loop_test(tc, an_ipv6_address_is_registered_in_brackets, 0, 2);
     tcase_add_test(tc, a_broker_registers_at_several_name_servers_and_bears_a_dead_one);

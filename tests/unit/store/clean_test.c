@@ -135,6 +135,29 @@ START_TEST(expired_files_go_at_the_hour_or_when_the_disk_fills_and_not_before)
 }
 END_TEST
 
+START_TEST(retention_changes_while_the_store_is_open)
+{
+    struct fixture fix;
+    char hours[16];
+    fixture_begin(&fix);
+    set_hours(&fix, false, hours);
+    fixture_open(&fix);
+    append_many(&fix, "T", 0, 200);
+    age(&fix, "commitlog/00000000000000000000", 5);
+    rq_disk_pretend_used(rq_store_disk(fix.store), 20);
+    ck_assert_int_eq(rq_store_clean(fix.store, false), 0);
+    struct rq_store_options changed = fix.options;
+    changed.file_reserved_time_h = 4;
+    rq_store_change(fix.store, &changed);
+    ck_assert_int_eq(rq_store_clean(fix.store, false), 0);
+    changed.disk_max_used_space_ratio = 10;
+    rq_store_change(fix.store, &changed);
+    ck_assert_int_eq(rq_store_clean(fix.store, false), 1);
+    fixture_check_queue(&fix, "T", 0, 200, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(above_the_forcible_ratio_young_files_go_but_the_last_and_only_if_that_is_allowed)
 {
     struct fixture fix;
@@ -241,6 +264,7 @@ Suite *clean_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, expired_files_go_and_queues_begin_where_the_log_begins);
     tcase_add_test(tc, expired_files_go_at_the_hour_or_when_the_disk_fills_and_not_before);
+    tcase_add_test(tc, retention_changes_while_the_store_is_open);
     tcase_add_test(
         tc, above_the_forcible_ratio_young_files_go_but_the_last_and_only_if_that_is_allowed);
     tcase_add_test(tc,
