@@ -2,15 +2,15 @@
 /* Copyright The librmq Authors */
 /* Topics by request (17, 18, 21, 202, 215, 305, 351). Loop thread. Counterparts:
  * AdminBrokerProcessor, TopicConfigManager. */
-#include <string.h>
-
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "broker/admin_topics.h"
+#include "broker/attributes.h"
 #include "broker/auto_topic.h"
 #include "broker/broker.h"
 #include "wire/names.h"
+#include "wire/pop.h"
 
 /* An answer that waits until the name servers know. */
 struct pending {
@@ -75,32 +75,16 @@ rmq_status rq_admin_put_topic(struct rmq_broker *broker, struct rq_slice name,
     return st ? rq_error_set(err, st, "out of memory") : RMQ_OK;
 }
 
-/* "+key=value,-key" on top of what the topic has: JSON text of the attributes. The caller frees the
- * buffer; empty: no change. */
-static void attributes_json(struct rq_slice changes, struct rq_buf *out)
+/* What changes make of the topic's attributes; the caller frees the buffer. */
+static rmq_status alter_attributes(struct rmq_broker *broker, struct rq_slice topic,
+                                   struct rq_slice changes, struct rq_buf *out, rmq_error **err)
 {
-    bool first = true;
-    rq_buf_init(out, 0);
-    if (changes.n == 0) {
-        return;
-    }
-    rq_buf_add_char(out, '{');
-    while (changes.n) {
-        const char *comma = memchr(changes.p, ',', changes.n);
-        struct rq_slice one = rq_slice(changes.p, comma ? (size_t)(comma - changes.p) : changes.n);
-        size_t used = one.n + (comma ? 1 : 0);
-        changes = rq_slice(changes.p + used, changes.n - used);
-        const char *equals = one.n ? memchr(one.p, '=', one.n) : NULL;
-        if (one.n > 1 && one.p[0] == '+' && equals) {
-            size_t n = (size_t)(equals - one.p) - 1;
-            rq_buf_add_str(out, first ? "" : ",");
-            rq_json_add_string(out, rq_slice(one.p + 1, n));
-            rq_buf_add_char(out, ':');
-            rq_json_add_string(out, rq_slice(equals + 1, one.n - n - 2));
-            first = false;
-        }
-    }
-    rq_buf_add_char(out, '}');
+    struct rq_buf current;
+    rq_buf_init(&current, 0);
+    bool known = rq_topics_attributes(&broker->topics, topic, &current);
+    rmq_status st = rq_attributes_alter(known ? rq_buf_cstr(&current) : NULL, changes, out, err);
+    rq_buf_free(&current);
+    return st;
 }
 
 static void answer_put(const struct rq_request *request, rmq_status st, rmq_error *err)
@@ -131,8 +115,13 @@ void rq_process_create_topic(const struct rq_request *request)
         .order = header.order,
         .multi_tag = rq_slice_eq_str(header.topic_filter_type, "MULTI_TAG"),
     };
-    attributes_json(header.attributes, &attributes);
-    struct rq_slice text = rq_slice(attributes.len ? attributes.data : NULL, attributes.len);
+    rq_buf_init(&attributes, 0);
+    if (alter_attributes(request->broker, header.topic, header.attributes, &attributes, &err)) {
+        rq_buf_free(&attributes);
+        answer_put(request, RMQ_ERR_STATE, err);
+        return;
+    }
+    struct rq_slice text = rq_slice(attributes.data, attributes.len);
     rmq_status st = rq_admin_put_topic(request->broker, header.topic, &info, text, NULL, &err);
     RQ_LOG(INFO, "topic created or changed by request", "topic=%.*s queues=%d perm=%d status=%s",
            RQ_TEXT(header.topic), info.write_queue_nums, info.perm, rmq_status_name(st));
@@ -160,6 +149,42 @@ void rq_process_create_topics(const struct rq_request *request)
     answer_put(request, st, err);
 }
 
+static void remove_topic(struct rmq_broker *broker, struct rq_slice name)
+{
+    (void)rq_topics_remove(&broker->topics, name);
+    rq_offsets_remove_topic(&broker->offsets, name);
+    rq_stats_forget(&broker->stats, name, rq_slice(NULL, 0));
+    rq_store_delete_topic(broker->store, name);
+}
+
+/* Names, each with a NUL. */
+static void note_group(struct rq_slice topic, struct rq_slice group, void *user)
+{
+    struct rq_buf *groups = user;
+    (void)topic;
+    rq_buf_add_slice(groups, group);
+    rq_buf_add_char(groups, '\0');
+}
+
+/* Where the groups that pop the topic get what they did not acknowledge. */
+static void remove_retry_topics(struct rmq_broker *broker, struct rq_slice topic)
+{
+    struct rq_buf groups;
+    char name[RQ_POP_TOPIC_ROOM];
+    rq_buf_init(&groups, 0);
+    rq_offsets_each(&broker->offsets, rq_slice(NULL, 0), topic, note_group, &groups);
+    for (size_t at = 0; !rq_buf_status(&groups) && at < groups.len;) {
+        struct rq_slice group = rq_slice_str(groups.data + at);
+        struct rq_topic_info info;
+        size_t n = rq_pop_retry_topic(topic, group, name);
+        if (n > 0 && rq_topics_get(&broker->topics, rq_slice(name, n), &info)) {
+            remove_topic(broker, rq_slice(name, n));
+        }
+        at += group.n + 1;
+    }
+    rq_buf_free(&groups);
+}
+
 void rq_process_delete_topic(const struct rq_request *request)
 {
     struct rmq_broker *broker = request->broker;
@@ -167,15 +192,17 @@ void rq_process_delete_topic(const struct rq_request *request)
     if (!rq_request_decode(request, &rq_tab_topic, &header)) {
         return;
     }
+    if (header.topic.n == 0) {
+        rq_request_answer(request, RQ_RESP_INVALID_PARAMETER, "The specified topic is blank.");
+        return;
+    }
     if (rq_is_system_topic(broker, header.topic)) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_INVALID_PARAMETER,
                        "The topic[%.*s] is conflict with system topic.", RQ_TEXT(header.topic));
         return;
     }
-    (void)rq_topics_remove(&broker->topics, header.topic);
-    rq_offsets_remove_topic(&broker->offsets, header.topic);
-    rq_stats_forget(&broker->stats, header.topic, rq_slice(NULL, 0));
-    rq_store_delete_topic(broker->store, header.topic);
+    remove_retry_topics(broker, header.topic);
+    remove_topic(broker, header.topic);
     rq_broker_persist_soon(broker);
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
 }

@@ -149,6 +149,18 @@ bool rq_topics_get(struct rq_topics *topics, struct rq_slice name, struct rq_top
     return topic != NULL;
 }
 
+bool rq_topics_attributes(struct rq_topics *topics, struct rq_slice name, struct rq_buf *out)
+{
+    rq_mutex_lock(&topics->lock);
+    const struct topic *topic = rq_map_get(&topics->table, name);
+    if (topic) {
+        rq_buf_add_str(out, topic->attributes);
+    }
+    rq_mutex_unlock(&topics->lock);
+    (void)rq_buf_cstr(out);
+    return topic != NULL;
+}
+
 size_t rq_topics_count(struct rq_topics *topics)
 {
     rq_mutex_lock(&topics->lock);

@@ -52,6 +52,8 @@ rmq_status rq_topics_load(struct rq_topics *topics, rmq_error **err);
 rmq_status rq_topics_persist(struct rq_topics *topics, rmq_error **err); /* only when dirty */
 
 bool rq_topics_get(struct rq_topics *topics, struct rq_slice name, struct rq_topic_info *out);
+/* Its attributes, JSON text of an object, with a NUL; false when there is no such topic. */
+bool rq_topics_attributes(struct rq_topics *topics, struct rq_slice name, struct rq_buf *out);
 size_t rq_topics_count(struct rq_topics *topics);
 
 /* Creates or replaces. attributes is JSON text of an object; p NULL leaves them as they are.

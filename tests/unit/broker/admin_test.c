@@ -169,6 +169,90 @@ START_TEST(settings_change_while_the_broker_runs)
 }
 END_TEST
 
+/* Creates or changes topic "Attributes" with changes of its attributes: the answer's code. */
+static int32_t change_attributes(const char *changes)
+{
+    struct rq_hdr_create_topic header = {.topic = rq_slice_str("Attributes"),
+                                         .default_topic = rq_slice_str(RQ_TOPIC_DEFAULT),
+                                         .read_queue_nums = 1,
+                                         .write_queue_nums = 1,
+                                         .perm = 6,
+                                         .topic_filter_type = rq_slice_str("SINGLE_TAG")};
+    RQ_SET(create_topic, &header, attributes, rq_slice_str(changes));
+    return raw_call(raw, RQ_REQ_UPDATE_AND_CREATE_TOPIC, &rq_tab_create_topic, &header,
+                    rq_slice(NULL, 0))
+        ->header.code;
+}
+
+static bool has_attributes(const char *json)
+{
+    struct rq_hdr_topic topic = {.topic = rq_slice_str("Attributes")};
+    return raw_has(raw_call(raw, RQ_REQ_GET_TOPIC_CONFIG, &rq_tab_topic, &topic, rq_slice(NULL, 0)),
+                   json);
+}
+
+START_TEST(attributes_of_a_topic_change_one_by_one)
+{
+    ck_assert_int_eq(change_attributes("-message.type"), RQ_RESP_SYSTEM_ERROR);
+    ck_assert_int_eq(change_attributes("+message.type=FIFO,+queue.type=SimpleCQ"), RQ_RESP_SUCCESS);
+    ck_assert(has_attributes("{\"message.type\":\"FIFO\",\"queue.type\":\"SimpleCQ\"}"));
+    ck_assert_int_eq(change_attributes("+reserve.time=5"), RQ_RESP_SUCCESS);
+    ck_assert(has_attributes("\"message.type\":\"FIFO\""));
+    ck_assert(has_attributes("\"reserve.time\":\"5\""));
+    ck_assert_int_eq(change_attributes("+message.type=DELAY,-reserve.time"), RQ_RESP_SUCCESS);
+    ck_assert(has_attributes("{\"queue.type\":\"SimpleCQ\",\"message.type\":\"DELAY\"}"));
+    ck_assert_int_eq(change_attributes(""), RQ_RESP_SUCCESS);
+    static const char *const wrong[] = {"+message.type=ODD",
+                                        "+reserve.time=-2",
+                                        "-reserve.time",
+                                        "+queue.type=BatchCQ",
+                                        "+unknown=1",
+                                        "message.type=FIFO",
+                                        "+message.type",
+                                        "=",
+                                        ",",
+                                        "+reserve.time="};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_int_eq(change_attributes(wrong[i]), RQ_RESP_SYSTEM_ERROR);
+    }
+    ck_assert(has_attributes("{\"queue.type\":\"SimpleCQ\",\"message.type\":\"DELAY\"}"));
+}
+END_TEST
+
+START_TEST(retention_and_limits_change_while_the_broker_runs)
+{
+    static char body[2000];
+    memset(body, 'x', sizeof body - 1);
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG,
+                              "fileReservedTime=48\ndeleteWhen=04;05\nmaxMessageSize=1000")
+                         ->header.code,
+                     RQ_RESP_SUCCESS);
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_CONFIG, ""), "fileReservedTime=48\n"));
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_CONFIG, ""), "deleteWhen=04;05\n"));
+    ck_assert_int_eq(raw_produce(raw, "T", 0, NULL, body)->header.code, RQ_RESP_MESSAGE_ILLEGAL);
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "maxMessageSize=4194304")->header.code,
+                     RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_produce(raw, "T", 0, NULL, body)->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "deleteWhen=noon")->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
+    ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_CONFIG, ""), "deleteWhen=04;05\n"));
+}
+END_TEST
+
+START_TEST(topics_are_made_by_themselves_only_while_that_is_allowed)
+{
+    ck_assert_int_eq(
+        ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "autoCreateTopicEnable=false")->header.code,
+        RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_produce(raw, "Unasked", 0, NULL, "x")->header.code,
+                     RQ_RESP_TOPIC_NOT_EXIST);
+    ck_assert_int_eq(
+        ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "autoCreateTopicEnable=true")->header.code,
+        RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_produce(raw, "Unasked", 0, NULL, "x")->header.code, RQ_RESP_SUCCESS);
+}
+END_TEST
+
 START_TEST(changed_settings_are_written_to_the_file_that_was_read)
 {
     char path[] = "/tmp/rmq-unit-XXXXXX";
@@ -386,6 +470,9 @@ Suite *admin_suite(void)
     tcase_add_test(
         tc, consumers_are_sent_to_the_broker_that_their_group_names_only_when_slaves_may_be_read);
     tcase_add_test(tc, settings_that_cannot_change_are_refused);
+    tcase_add_test(tc, attributes_of_a_topic_change_one_by_one);
+    tcase_add_test(tc, retention_and_limits_change_while_the_broker_runs);
+    tcase_add_test(tc, topics_are_made_by_themselves_only_while_that_is_allowed);
     tcase_add_test(tc, thresholds_for_cold_data_are_kept);
     tcase_add_test(tc, a_master_without_slaves_says_so);
     tcase_add_test(tc, a_master_tells_where_it_is_and_takes_news_of_its_group);

@@ -590,6 +590,59 @@ START_TEST(random_fields_are_answered_and_the_broker_lives)
 }
 END_TEST
 
+START_TEST(who_waits_is_answered_when_the_group_is_reset)
+{
+    struct rq_msg msgs[32];
+    struct rq_hdr_reset_offset reset = {
+        .topic = rq_slice_str(TOPIC), .group = rq_slice_str(GROUP), .timestamp = 0};
+    produce(0, "a", "again");
+    struct raw_answer *answer = pop((struct wish){.queue_id = -1});
+    ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
+    struct handle handle = handle_of(answer, &msgs[0]);
+    ck_assert_int_eq(ack(&handle), RQ_RESP_SUCCESS);
+    struct raw *waiter = raw_open(rmq_broker_addr(broker));
+    send_pop(waiter, (struct wish){.queue_id = 0, .poll_ms = 20000});
+    ck_eventually(waiting(0) == 1);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_INVOKE_BROKER_TO_RESET_OFFSET, &rq_tab_reset_offset,
+                              &reset, rq_slice(NULL, 0))
+                         ->header.code,
+                     RQ_RESP_SUCCESS);
+    ck_assert(raw_next(waiter, &waiter->answer, RAW_WAIT_MS));
+    ck_assert_uint_eq(raw_messages(&waiter->answer, msgs, 32), 1);
+    ck_assert(rq_slice_eq_str(msgs[0].body, "again"));
+    raw_close(waiter);
+}
+END_TEST
+
+static bool has_topic(const char *name)
+{
+    struct rq_hdr_topic fields = {.topic = rq_slice_str(name)};
+    return raw_call(raw, RQ_REQ_GET_TOPIC_CONFIG, &rq_tab_topic, &fields, rq_slice(NULL, 0))
+               ->header.code == RQ_RESP_SUCCESS;
+}
+
+START_TEST(a_deleted_topic_takes_its_retry_topic_along)
+{
+    char name[RQ_POP_TOPIC_ROOM];
+    struct rq_hdr_topic fields = {.topic = rq_slice_str(TOPIC)};
+    ck_assert_uint_gt(rq_pop_retry_topic(rq_slice_str(TOPIC), rq_slice_str(GROUP), name), 0);
+    produce(0, "a", "kept");
+    pop((struct wish){.queue_id = -1, .invisible_ms = 300});
+    ck_eventually(has_topic(name));
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &fields, rq_slice(NULL, 0))
+            ->header.code,
+        RQ_RESP_SUCCESS);
+    ck_assert(!has_topic(TOPIC));
+    ck_assert(!has_topic(name));
+    fields.topic = rq_slice_str("");
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &fields, rq_slice(NULL, 0))
+            ->header.code,
+        RQ_RESP_INVALID_PARAMETER);
+}
+END_TEST
+
 Suite *pop_suite(void)
 {
     Suite *suite = suite_create("broker/pop");
@@ -603,6 +656,8 @@ Suite *pop_suite(void)
     tcase_add_test(tc, a_batch_acknowledges_messages_of_several_queues);
     tcase_add_test(tc, each_message_wakes_one_of_those_that_wait);
     tcase_add_test(tc, tags_choose_what_is_popped);
+    tcase_add_test(tc, who_waits_is_answered_when_the_group_is_reset);
+    tcase_add_test(tc, a_deleted_topic_takes_its_retry_topic_along);
     tcase_add_test(tc, in_order_nothing_follows_before_all_is_acknowledged);
     tcase_add_test(tc, a_notice_tells_that_there_is_something_and_a_peek_shows_it);
     tcase_add_loop_test(tc, random_fields_are_answered_and_the_broker_lives, 0, 2);
