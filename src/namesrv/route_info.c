@@ -289,6 +289,20 @@ rmq_status rq_route_info_put_queues(struct rq_route_info *info, const char *brok
                                                             : RMQ_OK;
 }
 
+/* Two brokers that were started with one name and id take the place of each other with every
+ * registration: somebody must be told, once. */
+static void look_for_twin(struct rq_live_broker *broker, const struct rq_live_addr *known,
+                          const struct rq_hdr_register_broker *header, const void *conn)
+{
+    if (known && !broker->contested && known->conn != conn &&
+        !rq_slice_eq_str(header->broker_addr, known->addr)) {
+        broker->contested = true;
+        RQ_LOG(WARN, "two brokers have the same name and id: clients find the one or the other",
+               "broker=%s id=%lld addr=%s other=%.*s", broker->name, (long long)known->id,
+               known->addr, (int)header->broker_addr.n, header->broker_addr.p);
+    }
+}
+
 enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_hdr_register_broker *header,
                                                const struct rq_topic_table *topics,
@@ -302,6 +316,7 @@ enum rq_register_result rq_route_info_register(struct rq_route_info *info,
         /* the change of one topic, of a broker that has not told the others yet */
         return RQ_REGISTER_REFUSED;
     }
+    look_for_twin(broker, known, header, conn);
     if (is_outdated(known, header, topics)) {
         return RQ_REGISTERED;
     }

@@ -42,6 +42,7 @@ struct rq_live_broker {
     char *cluster;
     char *zone; /* NULL = none */
     bool acting_master;
+    bool contested; /* two that live have the same id, which was logged */
     struct rq_live_addr *addrs;
     size_t addr_count;
 };

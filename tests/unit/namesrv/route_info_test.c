@@ -3,6 +3,7 @@
 /* Tests of the name server's tables: registration, its rules, expiry, the bodies made of them. Time
  * is given. */
 #include <check.h>
+#include <rmq/log.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +57,30 @@ static const char *route(const char *topic, bool bare)
     rq_buf_free(&out);
     return text;
 }
+
+static int warnings;
+
+static void count_warning(rmq_log_level level, const char *line, void *user)
+{
+    (void)user;
+    warnings += level == RMQ_LOG_WARN && strstr(line, "10.0.0.2:10911") != NULL;
+}
+
+START_TEST(two_brokers_of_one_name_are_told_once)
+{
+    rmq_log_set(RMQ_LOG_WARN, count_warning, NULL);
+    enroll("b", 0, "10.0.0.1:10911", 1, "T", 4, 0);
+    enroll("b", 0, "10.0.0.1:10911", 2, "T", 4, 0);
+    enroll("b", 1, "10.0.0.3:10911", 1, "T", 4, 0);
+    ck_assert_int_eq(warnings, 0);
+    for (int i = 0; i < 3; i++) {
+        enroll("b", 0, "10.0.0.2:10911", 3 + i, "T", 4, 0);
+        enroll("b", 0, "10.0.0.1:10911", 3 + i, "T", 4, 0);
+    }
+    ck_assert_int_eq(warnings, 1);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+}
+END_TEST
 
 START_TEST(a_registered_broker_is_in_the_route_of_its_topics)
 {
@@ -309,6 +334,7 @@ Suite *route_info_suite(void)
     tcase_add_test(tc, a_topic_that_is_not_registered_any_more_goes_when_that_is_wanted);
     tcase_add_test(tc, queues_can_be_registered_for_a_known_broker_only);
     tcase_add_test(tc, a_registered_broker_is_in_the_route_of_its_topics);
+    tcase_add_test(tc, two_brokers_of_one_name_are_told_once);
     tcase_add_test(tc, a_route_of_ours_is_read_by_our_own_parser);
     tcase_add_test(tc, a_first_registration_with_a_single_topic_is_refused);
     tcase_add_test(tc, queues_change_only_with_the_version_of_the_table);
