@@ -165,6 +165,7 @@ void rq_close_finish(struct rmq_consumer *consumer)
     rq_timer_stop(&consumer->close_timer);
     rq_lock_stop(consumer);
     drop_topics(consumer);
+    rq_order_linger_no_more(consumer);
     rq_send_back_cancel_waiting(consumer);
     RQ_LIST_FOREACH_SAFE(node, next, &consumer->asks)
     {

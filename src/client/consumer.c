@@ -51,7 +51,7 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
         return true;
     }
     if (rq_view_expand(view, (size_t)consumer->options.max_message_size, &err) == RMQ_OK) {
-        rq_process_queue_grew(pulled->queue, view);
+        rq_owned_grew(pulled, view);
         return true;
     }
     char what[160];
@@ -195,6 +195,7 @@ static void init_parts(struct rmq_consumer *consumer)
     atomic_init(&consumer->cached, 0);
     atomic_init(&consumer->starving, false);
     atomic_init(&consumer->feed_posted, false);
+    atomic_init(&consumer->told, false);
     consumer->feed.run = on_feed;
     consumer->wake.run = on_wake;
     rq_mutex_init(&consumer->lock);
@@ -203,6 +204,7 @@ static void init_parts(struct rmq_consumer *consumer)
     rq_list_init(&consumer->asks);
     rq_list_init(&consumer->backs);
     rq_list_init(&consumer->firsts);
+    rq_list_init(&consumer->lingering);
     rq_timer_init(&consumer->rebalance_timer, on_rebalance);
     rq_timer_init(&consumer->persist_timer, on_persist);
     rq_timer_init(&consumer->expire_timer, on_expire);

@@ -115,6 +115,9 @@ struct rq_subscribed {
     bool again;             /* asked for once more meanwhile */
     bool failing;           /* the last member list failed: logged */
     int64_t quiet_until_ms; /* refused pulls and questions are not logged before this */
+    /* a broker did not know the subscription: since when this goes on, and the last time */
+    int64_t forgotten_since_ms;
+    int64_t forgotten_ms;
     struct rq_timer retry;
     int64_t delay_ms;
     struct rq_counts counts; /* of queues that are gone */
@@ -229,10 +232,13 @@ struct rmq_consumer {
     _Atomic(struct rq_trace *) trace;
 
     struct rq_pool pool;
-    atomic_int refs;         /* atomic: relaxed up, acq_rel down: the handle, and each batch */
-    _Atomic int64_t cached;  /* atomic: seq_cst with starving: bytes of frames in the queues */
-    atomic_bool starving;    /* atomic: seq_cst: some pull waits for these bytes */
-    atomic_bool feed_posted; /* atomic: acq_rel: who sets it posts feed */
+    atomic_int refs; /* atomic: relaxed up, acq_rel down: the handle, and each batch */
+    /* atomic: seq_cst with starving: bytes of frames in the queues, and of bodies that were expanded
+     * and are not done */
+    _Atomic int64_t cached;
+    atomic_bool starving;              /* atomic: seq_cst: some pull waits for these bytes */
+    atomic_bool feed_posted;           /* atomic: acq_rel: who sets it posts feed */
+    atomic_bool told;                  /* atomic: acq_rel: an RMQ_EVENT_BATCH waits to be taken */
     _Atomic int64_t given_up_quiet_ms; /* atomic: seq_cst: not logged before this */
     struct rq_task feed;
     struct rq_task wake;  /* workers, at the end of the loop's turn */
@@ -259,6 +265,9 @@ struct rmq_consumer {
     struct rq_list backs; /* struct rq_back.node: send-backs under way or waiting */
     /* commits of queues that have none yet: those under way, and those that wait for them */
     struct rq_list firsts;
+    /* ordered: struct rq_owned.node of queues that were dropped while hands held their messages;
+     * referenced */
+    struct rq_list lingering;
     bool acks_alone;        /* a broker does not know acknowledgements of several messages */
     int64_t last_version;   /* subVersion only grows */
     int64_t quiet_until_ms; /* refused offsets are not logged before this */
@@ -410,6 +419,9 @@ struct rq_owned *rq_owned_find(struct rmq_consumer *consumer, const struct rq_mq
 
 /* Any thread: messages were consumed; popped ones are acknowledged. */
 void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to);
+/* Any thread: a body was expanded. It counts with that size, for its queue and for the consumer,
+ * until the message is done. */
+void rq_owned_grew(struct rq_pulled *pulled, struct rmq_message_view *view);
 /* Any thread: messages are done, however; frees, charges and resumes what follows from it. */
 void rq_owned_leave(struct rq_pulled *pulled, uint32_t from, uint32_t to);
 
@@ -435,6 +447,10 @@ bool rq_pop_is_over(const struct rq_pulled *pulled); /* its messages may be othe
 
 rmq_status rq_receive_decode(struct rq_owned *owned, struct rq_in *answer, struct rq_views **views,
                              rmq_error **err);
+/* The topic that a message was sent to, when it is in one of the group's retry topics; else the
+ * topic that it is in. */
+const char *rq_receive_origin(const struct rmq_consumer *consumer,
+                              const struct rmq_message_view *view);
 /* By its tag; user: struct rq_subscription. */
 bool rq_receive_wants(const struct rmq_message_view *view, void *user);
 /* Messages came: into the process queue, whose next offset is next (-1 = it has none), and to the
@@ -488,6 +504,10 @@ void rq_send_back_expired(struct rmq_consumer *consumer); /* loop: consumeTimeou
 
 void rq_dead_letter_send(struct rq_ask *ask, struct rmq_consumer *consumer, struct rq_peer *peer,
                          const struct rmq_message_view *view);
+/* A message that a broker cannot send back by its place: others are in the same record. */
+bool rq_is_sent_back_as_copy(const struct rmq_message_view *view);
+void rq_send_back_copy(struct rq_ask *ask, struct rmq_consumer *consumer, struct rq_peer *peer,
+                       const struct rmq_message_view *view, int delay_level);
 
 /* ---- order.c ---- */
 
@@ -505,6 +525,12 @@ void rq_order_init(struct rq_owned *owned);
 void rq_order_drop(struct rq_owned *owned);
 /* Whether no hands hold messages of the queue. If they do, rq_order_hands_empty follows. */
 bool rq_order_hands_are_empty(struct rq_owned *owned);
+/* Nothing more of the queue is handed out or pulled; whether no hands hold messages of it. */
+bool rq_order_shut(struct rq_owned *owned);
+/* Of a queue that was dropped: while hands hold its messages nobody takes it up again. */
+void rq_order_linger(struct rq_owned *owned);
+bool rq_order_lingers(struct rmq_consumer *consumer, const struct rq_mq *name);
+void rq_order_linger_no_more(struct rmq_consumer *consumer); /* for destroy */
 
 /* ---- queue_lock.c: loop ---- */
 
@@ -521,8 +547,9 @@ void rq_lock_give_back_all(struct rmq_consumer *consumer);
 void rq_order_hands_empty(struct rq_owned *owned);
 /* Commits and drops a queue that is no longer ours; an ordered one when no hands hold it. */
 void rq_owned_give_up(struct rq_owned *owned);
-/* The queue's messages count no more: it starts anew, where it was or at reset_to. */
-void rq_owned_begin_anew(struct rq_owned *owned);
+/* The queue's messages count no more: it starts at the offset, an ordered one when no hands hold
+ * it. */
+void rq_owned_restart(struct rq_owned *owned, int64_t offset);
 bool rq_owned_keep(struct rq_owned *owned); /* ours after all; true when it was being given up */
 
 /* ---- close.c ---- */

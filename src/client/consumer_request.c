@@ -32,13 +32,7 @@ static void reset_queue(struct rq_owned *owned, int64_t offset)
            "group=%s topic=%s broker=%s queue=%d offset=%lld",
            owned->consumer->options.consumer_group, owned->name.topic, owned->name.broker_name,
            (int)owned->name.queue_id, (long long)offset);
-    owned->reset_to = offset;
-    if (!owned->consumer->options.consume_orderly || rq_order_hands_are_empty(owned)) {
-        rq_owned_begin_anew(owned);
-    } else { /* what the handler holds is done with first */
-        owned->anew = true;
-        atomic_store(&owned->open_until_ms, 0);
-    }
+    rq_owned_restart(owned, offset);
 }
 
 /* Queues that are not ours are their owner's to reset. */

@@ -55,7 +55,7 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
     struct rmq_message_view *view = pulled->views[index];
     rmq_error *err = NULL;
     if (rq_view_expand(view, (size_t)inner->options.max_message_size, &err) == RMQ_OK) {
-        rq_process_queue_grew(pulled->queue, view);
+        rq_owned_grew(pulled, view);
         return true;
     }
     char what[160];

@@ -360,6 +360,9 @@ void rq_offset_commit(struct rq_owned *owned, int64_t offset, int64_t timeout_ms
 /* -1: nothing is known, or the program decides. */
 static int64_t committable(struct rq_owned *owned)
 {
+    if (!owned->consumer->manual_commit && owned->reset_to >= 0) {
+        return owned->reset_to; /* hands hold what was before it still */
+    }
     int64_t offset =
         owned->consumer->manual_commit ? -1 : rq_process_queue_commit_offset(&owned->process);
     return offset >= 0 && owned->promised > offset ? owned->promised : offset;

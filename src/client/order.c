@@ -158,6 +158,21 @@ static void on_park_over(struct rq_timer *timer)
     unpark(RQ_CONTAINER_OF(timer, struct rq_owned, park_timer));
 }
 
+/* The queue may be ours again, or another member's. The caller has a reference. */
+static void end_lingering(struct rq_owned *owned)
+{
+    struct rmq_consumer *consumer = owned->consumer;
+    if (!rq_list_empty(&owned->node) && !rq_pool_turn_is_busy(&consumer->pool, &owned->turn)) {
+        rq_list_remove(&owned->node);
+        rq_lock_queues(consumer, false);
+        owned->unlock = consumer->running;
+        if (owned->unlock && !owned->committing) {
+            rq_lock_give_back(owned);
+        }
+        rq_owned_release(owned);
+    }
+}
+
 static void on_left(struct rq_task *task)
 {
     struct rq_owned *owned = RQ_CONTAINER_OF(task, struct rq_owned, left);
@@ -172,6 +187,8 @@ static void on_left(struct rq_task *task)
     }
     if (owned->topic && wanted) {
         rq_order_hands_empty(owned);
+    } else if (!owned->topic) {
+        end_lingering(owned);
     }
     rq_owned_release(owned);
 }
@@ -190,7 +207,6 @@ void rq_order_init(struct rq_owned *owned)
 void rq_order_drop(struct rq_owned *owned)
 {
     struct rq_pool *pool = &owned->consumer->pool;
-    atomic_store(&owned->open_until_ms, 0);
     if (rq_timer_running(&owned->park_timer)) {
         rq_timer_stop(&owned->park_timer);
         if (rq_pool_unpark(pool, &owned->turn)) {
@@ -206,4 +222,40 @@ bool rq_order_hands_are_empty(struct rq_owned *owned)
 {
     atomic_store(&owned->wants_hands, true);
     return !rq_pool_turn_is_busy(&owned->consumer->pool, &owned->turn);
+}
+
+/* In this order: who has the turn from now on finds the queue shut. */
+bool rq_order_shut(struct rq_owned *owned)
+{
+    atomic_store(&owned->open_until_ms, 0);
+    return rq_order_hands_are_empty(owned);
+}
+
+/* A handler goes on with what it holds of a queue that was given up in the middle, by an
+ * unsubscribe say. The same queue may be ours again at once, under the same lock. */
+void rq_order_linger(struct rq_owned *owned)
+{
+    if (rq_consumer_locks(owned->consumer) && !rq_order_hands_are_empty(owned)) {
+        rq_owned_retain(owned);
+        rq_list_add_tail(&owned->consumer->lingering, &owned->node);
+    }
+}
+
+bool rq_order_lingers(struct rmq_consumer *consumer, const struct rq_mq *name)
+{
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->lingering)
+    {
+        if (rq_mq_equal(&RQ_CONTAINER_OF(node, struct rq_owned, node)->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rq_order_linger_no_more(struct rmq_consumer *consumer)
+{
+    for (struct rq_list *node = rq_list_pop(&consumer->lingering); node;
+         node = rq_list_pop(&consumer->lingering)) {
+        rq_owned_release(RQ_CONTAINER_OF(node, struct rq_owned, node));
+    }
 }

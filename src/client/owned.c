@@ -99,9 +99,9 @@ void rq_owned_set_limits(struct rq_owned *owned)
     rq_process_queue_set_limits(&owned->process, &limits);
 }
 
-static void uncharge(struct rmq_consumer *consumer, size_t memory)
+static void uncharge(struct rmq_consumer *consumer, int64_t bytes)
 {
-    int64_t left = atomic_fetch_sub(&consumer->cached, (int64_t)memory) - (int64_t)memory;
+    int64_t left = atomic_fetch_sub(&consumer->cached, bytes) - bytes;
     if (left <= consumer->options.max_cache_bytes / 4 * 3 && atomic_load(&consumer->starving) &&
         !atomic_exchange_explicit(&consumer->feed_posted, true, memory_order_acq_rel)) {
         rq_loop_post(consumer->loop, &consumer->feed);
@@ -112,25 +112,30 @@ static void uncharge(struct rmq_consumer *consumer, size_t memory)
 void rq_owned_drop(struct rq_owned *owned, bool commit)
 {
     struct rmq_consumer *consumer = owned->consumer;
+    bool empty = rq_order_shut(owned);
     if (commit) {
-        owned->unlock = owned->locked && rq_order_hands_are_empty(owned);
+        owned->unlock = owned->locked && empty;
         rq_offset_commit_last(owned, RQ_ASK_TIMEOUT_MS);
     }
     rq_order_drop(owned);
     rq_consumer_stats_keep(owned);
     struct rq_list dropped;
     rq_list_init(&dropped);
-    rq_process_queue_drop(&owned->process, &dropped);
+    int64_t bytes = rq_process_queue_drop(&owned->process, &dropped);
     for (struct rq_list *node = rq_list_pop(&dropped); node; node = rq_list_pop(&dropped)) {
         struct rq_pulled *pulled = RQ_CONTAINER_OF(node, struct rq_pulled, node);
         rq_pool_withdraw(&consumer->pool, pulled);
-        uncharge(consumer, pulled->memory);
+        bytes += (int64_t)pulled->memory;
         rq_pulled_release(pulled);
+    }
+    if (bytes != 0) {
+        uncharge(consumer, bytes);
     }
     rq_timer_stop(&owned->timer);
     rq_list_remove(&owned->node);
     owned->topic->queue_count--;
     owned->topic = NULL;
+    rq_order_linger(owned);
     if (owned->asking) {
         rq_consumer_cancel(&owned->ask);
     }
@@ -177,7 +182,9 @@ void rq_owned_retry(struct rq_owned *owned)
 static void on_timer(struct rq_timer *timer)
 {
     struct rq_owned *owned = RQ_CONTAINER_OF(timer, struct rq_owned, timer);
-    if (owned->located) {
+    if (owned->anew) {
+        rq_order_hands_empty(owned); /* there was no memory to begin with */
+    } else if (owned->located) {
         rq_pull(owned);
     } else {
         rq_offset_locate(owned);
@@ -217,8 +224,17 @@ void rq_owned_leave(struct rq_pulled *pulled, uint32_t from, uint32_t to)
             rq_owned_release(owned);
         }
     }
+    int64_t bytes = done.grown + (done.emptied ? (int64_t)pulled->memory : 0);
+    if (bytes != 0) {
+        uncharge(owned->consumer, bytes);
+    }
     if (done.emptied) {
-        uncharge(owned->consumer, pulled->memory);
         rq_pulled_release(pulled);
     }
+}
+
+void rq_owned_grew(struct rq_pulled *pulled, struct rmq_message_view *view)
+{
+    int64_t bytes = rq_process_queue_grew(pulled->queue, view);
+    atomic_fetch_add(&rq_owned_of(pulled->queue)->consumer->cached, bytes);
 }

@@ -106,9 +106,14 @@ void rq_pulled_release(struct rq_pulled *pulled)
 
 /* ---- the queue ---- */
 
+static int64_t growth(const struct rmq_message_view *view)
+{
+    return view->state & RQ_VIEW_GREW ? (int64_t)view->expanded_size - (int64_t)view->body_size : 0;
+}
+
 static int64_t counted_size(const struct rmq_message_view *view)
 {
-    return (int64_t)(view->state & RQ_VIEW_GREW ? view->expanded_size : view->body_size);
+    return (int64_t)view->body_size + growth(view);
 }
 
 static int64_t smallest_offset_locked(const struct rq_process_queue *queue) RQ_REQUIRES(lock)
@@ -194,6 +199,7 @@ static void mark_done_locked(struct rq_process_queue *queue, struct rq_pulled *p
         struct rmq_message_view *view = pulled->views[i];
         if (!(view->state & RQ_VIEW_DONE)) {
             queue->bytes -= counted_size(view);
+            queue->grown -= growth(view);
             queue->count--;
             pulled->left--;
             view->state |= RQ_VIEW_DONE;
@@ -210,7 +216,9 @@ void rq_process_queue_done(struct rq_process_queue *queue, struct rq_pulled *pul
     rq_mutex_lock(&queue->lock);
     *out = (struct rq_process_done){.dropped = queue->dropped};
     if (!queue->dropped && pulled->left > 0) {
+        int64_t grown = queue->grown;
         mark_done_locked(queue, pulled, from, to);
+        out->grown = grown - queue->grown;
         if (pulled->left == 0) {
             rq_list_remove(&pulled->node);
             out->emptied = true;
@@ -220,14 +228,18 @@ void rq_process_queue_done(struct rq_process_queue *queue, struct rq_pulled *pul
     rq_mutex_unlock(&queue->lock);
 }
 
-void rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message_view *view)
+int64_t rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message_view *view)
 {
+    int64_t more = 0;
     rq_mutex_lock(&queue->lock);
     if (!queue->dropped && !(view->state & (RQ_VIEW_DONE | RQ_VIEW_GREW))) {
-        queue->bytes += (int64_t)view->expanded_size - (int64_t)view->body_size;
         view->state |= RQ_VIEW_GREW;
+        more = growth(view);
+        queue->bytes += more;
+        queue->grown += more;
     }
     rq_mutex_unlock(&queue->lock);
+    return more;
 }
 
 bool rq_process_queue_begin_back(struct rq_process_queue *queue, struct rmq_message_view *view)
@@ -318,16 +330,19 @@ void rq_process_queue_set_limits(struct rq_process_queue *queue,
     rq_mutex_unlock(&queue->lock);
 }
 
-void rq_process_queue_drop(struct rq_process_queue *queue, struct rq_list *out)
+int64_t rq_process_queue_drop(struct rq_process_queue *queue, struct rq_list *out)
 {
     rq_mutex_lock(&queue->lock);
+    int64_t grown = queue->grown;
     queue->dropped = true;
     queue->waiting = false;
     queue->count = 0;
     queue->bytes = 0;
+    queue->grown = 0;
     for (struct rq_list *node = rq_list_pop(&queue->pulled); node;
          node = rq_list_pop(&queue->pulled)) {
         rq_list_add_tail(out, node);
     }
     rq_mutex_unlock(&queue->lock);
+    return grown;
 }

@@ -68,6 +68,7 @@ struct rq_process_queue {
     struct rq_list pulled; /* ascending offsets */
     int64_t count;
     int64_t bytes;
+    int64_t grown; /* part of bytes: what expanded bodies have more than as they were pulled */
     int64_t next_offset; /* all before it were pulled or filtered out; -1 = not known */
     int64_t max_offset;  /* largest that was put; -1 = none */
     struct rq_process_limits limits;
@@ -113,6 +114,7 @@ struct rq_process_done {
     bool dropped;  /* the queue is gone: nothing was changed */
     bool emptied;  /* all of this pull is done: it left the queue, its reference is the caller's */
     bool has_room; /* the queue was waiting and has room again: pull */
+    int64_t grown; /* bytes that expanded bodies had counted more than as they were pulled */
 };
 
 /* ---- ordered: who has the queue's turn. run.next is the first message that was not taken. ---- */
@@ -147,8 +149,9 @@ void rq_process_queue_info(struct rq_process_queue *queue, struct rq_process_inf
 void rq_process_queue_done(struct rq_process_queue *queue, struct rq_pulled *pulled, uint32_t from,
                            uint32_t to, struct rq_process_done *out);
 
-/* A body was expanded: it counts with its size from now on. Any thread. */
-void rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message_view *view);
+/* A body was expanded: it counts with its size from now on. How much more that is; 0 when it
+ * counted so before. Any thread. */
+int64_t rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message_view *view);
 
 /* Marks the message as being sent back; false when it is done, on its way back already, or the
  * queue is dropped. */
@@ -172,7 +175,7 @@ void rq_process_queue_set_limits(struct rq_process_queue *queue,
                                  const struct rq_process_limits *limits);
 
 /* Drops the queue: what it holds moves to out (linked by node), one reference each for the
- * caller. Harmless twice. */
-void rq_process_queue_drop(struct rq_process_queue *queue, struct rq_list *out);
+ * caller. Returns what expanded bodies had grown by. Harmless twice. */
+int64_t rq_process_queue_drop(struct rq_process_queue *queue, struct rq_list *out);
 
 #endif

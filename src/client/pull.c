@@ -215,25 +215,14 @@ static void take_nothing(struct rq_owned *owned, int64_t next)
     }
 }
 
-/* The offset is outside what the broker has: what we hold of the queue counts no more, and it
- * starts anew where the broker says. */
+/* The offset is outside what the broker has, or an administrator wants another: what we hold of the
+ * queue counts no more, and it starts anew where the broker says. */
 static void move_offset(struct rq_owned *owned, int64_t offset)
 {
-    struct rq_subscribed *topic = owned->topic;
     rq_consumer_note(owned->consumer, RMQ_EVENT_OFFSET_ILLEGAL, "%s %s:%d %lld -> %lld",
                      rq_consumer_plain(owned->consumer, owned->name.topic), owned->name.broker_name,
                      (int)owned->name.queue_id, (long long)owned->next_offset, (long long)offset);
-    struct rq_owned *fresh = rq_owned_create(topic, &owned->name);
-    if (!fresh) {
-        rq_owned_retry(owned);
-        return;
-    }
-    fresh->paused = owned->paused;
-    rq_owned_drop(owned, false);
-    if (!fresh->consumer->manual_commit) {
-        rq_offset_commit(fresh, offset, RQ_ASK_TIMEOUT_MS);
-    }
-    rq_owned_start(fresh, offset, false);
+    rq_owned_restart(owned, offset);
 }
 
 static void take_answer(struct rq_owned *owned, struct rq_in *answer)

@@ -51,6 +51,9 @@ static void hand_lock_on(const struct rq_owned *owned, struct rq_owned *fresh)
 /* A commit under way is followed by the new offset; a later one could overtake it. */
 static void commit_reset(struct rq_owned *owned, struct rq_owned *fresh, int64_t offset)
 {
+    if (owned->consumer->manual_commit) {
+        return;
+    }
     if (owned->committing) {
         owned->last_offset = offset;
     } else {
@@ -58,12 +61,15 @@ static void commit_reset(struct rq_owned *owned, struct rq_owned *fresh, int64_t
     }
 }
 
-void rq_owned_begin_anew(struct rq_owned *owned)
+/* Where it was, or at reset_to. */
+static void begin_anew(struct rq_owned *owned)
 {
     int64_t reset_to = owned->reset_to;
     struct rq_owned *fresh = rq_owned_create(owned->topic, &owned->name);
     if (!fresh) {
-        owned->locked = false; /* the next round tries again */
+        owned->anew = true;
+        owned->locked = false; /* the next round of locks tries again, */
+        rq_owned_retry(owned); /* or without locks the timer */
         return;
     }
     hand_lock_on(owned, fresh);
@@ -76,6 +82,16 @@ void rq_owned_begin_anew(struct rq_owned *owned)
         commit_reset(owned, fresh, reset_to);
         rq_owned_drop(owned, false);
         rq_owned_start(fresh, reset_to, false);
+    }
+}
+
+void rq_owned_restart(struct rq_owned *owned, int64_t offset)
+{
+    owned->reset_to = offset;
+    if (owned->consumer->options.consume_orderly && !rq_order_shut(owned)) {
+        owned->anew = true; /* what the handler holds is done with first */
+    } else {
+        begin_anew(owned);
     }
 }
 
@@ -115,7 +131,7 @@ static void grant(struct rq_owned *owned, int64_t asked_ms)
     if (!owned->anew) {
         open(owned);
     } else if (rq_order_hands_are_empty(owned)) {
-        rq_owned_begin_anew(owned);
+        begin_anew(owned);
     }
 }
 
@@ -176,7 +192,12 @@ static void on_locked(struct rq_ask *ask, rmq_status status, struct rq_in *answe
 
 static bool wants_lock(const struct rq_owned *owned, bool renew)
 {
-    return !owned->lock_asking && (owned->locked ? renew : owned->consumer->running);
+    if (owned->lock_asking) {
+        return false;
+    }
+    return owned->locked
+               ? renew
+               : owned->consumer->running && !rq_order_lingers(owned->consumer, &owned->name);
 }
 
 /* Queues of the same broker as the first, from the list into a call. */
@@ -275,14 +296,13 @@ static void on_retry(struct rq_timer *timer)
  * consumeTimeout. */
 void rq_owned_give_up(struct rq_owned *owned)
 {
-    if (!rq_consumer_locks(owned->consumer) || rq_order_hands_are_empty(owned)) {
+    if (!rq_consumer_locks(owned->consumer) || rq_order_shut(owned)) {
         rq_owned_drop(owned, true);
         return;
     }
     owned->leaving = true;
     owned->leaving_until_ms =
         rq_loop_now(owned->consumer->loop) + owned->consumer->options.consume_timeout_ms;
-    atomic_store(&owned->open_until_ms, 0);
 }
 
 bool rq_owned_keep(struct rq_owned *owned)
@@ -305,7 +325,7 @@ void rq_order_hands_empty(struct rq_owned *owned)
     if (owned->leaving) {
         rq_owned_drop(owned, true);
     } else if (owned->anew && (owned->locked || !rq_consumer_locks(owned->consumer))) {
-        rq_owned_begin_anew(owned);
+        begin_anew(owned);
     } else {
         atomic_store(&owned->wants_hands, false);
     }

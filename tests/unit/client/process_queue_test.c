@@ -229,13 +229,16 @@ START_TEST(expanded_bodies_count_with_their_expanded_size)
     struct rq_pulled *pulled = put_range(0, 2, 10, &views);
     ck_assert(rq_process_queue_has_room(&queue));
     pulled->views[0]->expanded_size = 5000;
-    rq_process_queue_grew(&queue, pulled->views[0]);
-    rq_process_queue_grew(&queue, pulled->views[0]);
+    ck_assert_int_eq(rq_process_queue_grew(&queue, pulled->views[0]), 4990);
+    ck_assert_int_eq(rq_process_queue_grew(&queue, pulled->views[0]), 0);
     ck_assert_int_eq(queue.bytes, 5010);
     ck_assert(!rq_process_queue_has_room(&queue));
-    ck_assert(finish(pulled, 0, 1).has_room);
+    struct rq_process_done done = finish(pulled, 0, 1);
+    ck_assert(done.has_room);
+    ck_assert_int_eq(done.grown, 4990);
     ck_assert_int_eq(queue.bytes, 10);
-    finish(pulled, 1, 2);
+    ck_assert_int_eq(finish(pulled, 1, 2).grown, 0);
+    ck_assert_int_eq(rq_process_queue_grew(&queue, pulled->views[0]), 0); /* it is done */
     rq_pulled_release(pulled);
     rq_free(views);
 }
@@ -277,7 +280,9 @@ START_TEST(what_is_done_after_the_queue_was_dropped_is_ignored)
     struct rq_pulled *pulled = put_range(0, 4, 10, &views);
     rq_pulled_retain(pulled); /* a worker's */
     finish(pulled, 0, 1);
-    rq_process_queue_drop(&queue, &dropped);
+    pulled->views[1]->expanded_size = pulled->views[1]->body_size + 100;
+    rq_process_queue_grew(&queue, pulled->views[1]);
+    ck_assert_int_eq(rq_process_queue_drop(&queue, &dropped), 100);
     ck_assert_ptr_eq(rq_list_pop(&dropped), &pulled->node);
     ck_assert(rq_list_empty(&dropped));
     rq_pulled_release(pulled);
@@ -287,7 +292,7 @@ START_TEST(what_is_done_after_the_queue_was_dropped_is_ignored)
     ck_assert(!rq_process_queue_put(&queue, NULL, 9));
     ck_assert_int_eq(queue.next_offset, 4);
     rq_pulled_release(pulled);
-    rq_process_queue_drop(&queue, &dropped);
+    ck_assert_int_eq(rq_process_queue_drop(&queue, &dropped), 0);
     ck_assert(rq_list_empty(&dropped));
     rq_free(views);
 }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* A topic changes under a consumer that runs: more queues, fewer, and a topic that is deleted and
+ * made again. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ask.h"
+#include "lib/cases.h"
+#include "lib/cluster.h"
+#include "lib/usage.h"
+
+#define DELETE_IN_BROKER  215
+#define DELETE_IN_NAMESRV 216
+
+static struct tl_seen seen;
+
+static rmq_consumer *start(const struct tl_cluster *cluster, bool orderly, rmq_events *events)
+{
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.poll_name_server_interval_ms = 100;
+    options.broker_suspend_max_time_ms = 200;
+    options.consume_orderly = orderly;
+    options.events = events;
+    options.listener = tl_seen_listener;
+    options.listener_user = &seen;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static void send(const struct tl_cluster *cluster, int first, int count)
+{
+    rmq_producer *producer = tl_producer(cluster); /* a new one knows the queues of now */
+    tl_send(cluster, producer, "m", first, count);
+    rmq_producer_destroy(producer);
+}
+
+static void set_queues(const struct tl_cluster *cluster, int queues)
+{
+    rmq_admin *admin = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    TL_OK(rmq_admin_create_topic(admin, NULL, cluster->topic, queues, queues, 6, 10000, &err));
+    rmq_admin_destroy(admin);
+}
+
+struct share {
+    const struct tl_cluster *cluster;
+    rmq_consumer *consumer;
+    int queues;
+};
+
+static bool is_share(void *arg)
+{
+    const struct share *share = arg;
+    char *text = NULL;
+    int queues = 0;
+    size_t length = strlen(share->cluster->topic);
+    if (rmq_consumer_assignment(share->consumer, &text, NULL) != RMQ_OK) {
+        return false;
+    }
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+        queues += strncmp(line, share->cluster->topic, length) == 0 && line[length] == ' ';
+    }
+    rmq_string_free(text);
+    return queues == share->queues;
+}
+
+static void follow_queues(bool orderly)
+{
+    static const int queues[] = {2, 8, 1, 4};
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, queues[0]);
+    rmq_consumer *consumer = start(&cluster, orderly, NULL);
+    for (int i = 0; i < 4; i++) {
+        struct share share = {&cluster, consumer, queues[i]};
+        set_queues(&cluster, queues[i]);
+        TL_CHECK(tl_wait(is_share, &share, 20000));
+        send(&cluster, i * 40, 40);
+        tl_seen_wait(&seen, (i + 1) * 40, 20000);
+    }
+    rmq_consumer_destroy(consumer);
+    tl_cluster_once(&cluster, atomic_load(&seen.total), 160);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_topic_with_more_and_fewer_queues_is_followed(void)
+{
+    follow_queues(false);
+}
+
+static void a_topic_with_more_and_fewer_queues_is_followed_in_order(void)
+{
+    follow_queues(true);
+}
+
+static void delete_topic(const struct tl_cluster *cluster)
+{
+    char ext[128];
+    char answer[256];
+    snprintf(ext, sizeof ext, "{\"topic\":\"%s\"}", cluster->topic);
+    TL_EQUAL(tl_ask(rmq_broker_addr(cluster->broker), DELETE_IN_BROKER, ext, answer, sizeof answer),
+             0);
+    TL_EQUAL(tl_ask(cluster->namesrv, DELETE_IN_NAMESRV, ext, answer, sizeof answer), 0);
+}
+
+static void make_again(bool orderly)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_consumer *consumer = start(&cluster, orderly, events);
+    send(&cluster, 0, 20);
+    tl_seen_wait(&seen, 20, 20000);
+    delete_topic(&cluster);
+    set_queues(&cluster, 1);
+    tl_take_notice(events, RMQ_EVENT_OFFSET_ILLEGAL, "20 -> 0");
+    send(&cluster, 20, 10);
+    tl_seen_wait(&seen, 30, 20000);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 30);
+    TL_EQUAL(tl_committed(&cluster, 0), 10);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_topic_that_is_made_again_is_read_from_its_beginning(void)
+{
+    make_again(false);
+}
+
+static void a_topic_that_is_made_again_is_read_from_its_beginning_in_order(void)
+{
+    make_again(true);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tl_case cases[] = {
+        TL_CASE(a_topic_with_more_and_fewer_queues_is_followed),
+        TL_CASE(a_topic_with_more_and_fewer_queues_is_followed_in_order),
+        TL_CASE(a_topic_that_is_made_again_is_read_from_its_beginning),
+        TL_CASE(a_topic_that_is_made_again_is_read_from_its_beginning_in_order),
+    };
+    return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
