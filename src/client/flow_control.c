@@ -9,7 +9,7 @@
 
 #define QUIET_MS 1000 /* not held for so long: it has ended */
 
-/* The bytes of all queues together. A queue that has nothing cached may always pull one answer. */
+/* The bytes of all queues together; each answer under way may go beyond them. */
 static bool is_starved(struct rq_owned *owned)
 {
     struct rmq_consumer *consumer = owned->consumer;

@@ -41,9 +41,6 @@ struct rmq_lite_pull_consumer {
 rmq_status rq_lite_check(struct rmq_lite_pull_consumer *consumer, const struct rq_mq *name,
                          const void *needed, rmq_error **err);
 
-/* Loop. Our queue of that name, or NULL. */
-struct rq_owned *rq_lite_find(struct rmq_lite_pull_consumer *consumer, const struct rq_mq *name);
-
 /* ---- lite_pull_commit.c: loop ---- */
 
 void rq_lite_committed(struct rq_owned *owned, rmq_status status, struct rq_in *answer);

@@ -14,19 +14,6 @@
 #include "client/queue_list.h"
 #include "wire/names.h"
 
-struct rq_owned *rq_lite_find(struct rmq_lite_pull_consumer *consumer, const struct rq_mq *name)
-{
-    struct rq_subscribed *topic = rq_subscribed_find(consumer->inner, name->topic);
-    for (struct rq_list *node = topic ? topic->queues.next : NULL; topic && node != &topic->queues;
-         node = node->next) {
-        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
-        if (rq_mq_equal(&owned->name, name)) {
-            return owned;
-        }
-    }
-    return NULL;
-}
-
 /* ---- expressions of assigned topics ---- */
 
 static struct rq_lite_expression *find_expression(struct rmq_lite_pull_consumer *consumer,
@@ -175,7 +162,7 @@ static rmq_status take_up(struct rmq_lite_pull_consumer *consumer, const struct 
 {
     struct rq_subscribed *topic = NULL;
     rmq_status st = need_topic(consumer, name->topic, &topic);
-    if (st != RMQ_OK || rq_lite_find(consumer, name)) {
+    if (st != RMQ_OK || rq_owned_find(consumer->inner, name)) {
         return st;
     }
     struct rq_owned *owned = rq_owned_create(topic, name);
@@ -357,7 +344,7 @@ struct seek_call {
 static void seek_on_loop(void *arg)
 {
     struct seek_call *call = arg;
-    struct rq_owned *owned = rq_lite_find(call->consumer, call->name);
+    struct rq_owned *owned = rq_owned_find(call->consumer->inner, call->name);
     if (!owned || call->offset < 0) {
         call->st = owned ? RMQ_OK : RMQ_ERR_NOT_FOUND;
         return;

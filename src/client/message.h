@@ -130,6 +130,10 @@ struct rq_views {
  * RMQ_ERR_PROTOCOL (nothing at all could be decoded). Any thread that owns the frame. */
 rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
                            const char *broker_name, struct rq_views **out, rmq_error **err);
+/* The same of a pull's answer: a batch that a broker of 5.x stores as one record (topics of
+ * queue.type BatchCQ) becomes its messages. A pop's is acknowledged as one, and stays so. */
+rmq_status rq_views_create_pulled(struct rq_frame_ref *frame, struct rq_slice body,
+                                  const char *broker_name, struct rq_views **out, rmq_error **err);
 
 /* Whole batch, or one view of it: the same count. */
 void rq_views_retain(struct rq_views *views);

@@ -39,20 +39,72 @@ static bool ends_with_separator(struct rq_slice properties)
     return properties.n == 0 || properties.p[properties.n - 1] == RQ_PROP_VALUE_END;
 }
 
-static struct measure measure(struct rq_slice body)
+/* The messages of an answer one after the other. */
+struct walk {
+    struct rq_cursor records;
+    bool unwraps;           /* inner batches are taken apart */
+    struct rq_msg record;   /* the last one */
+    struct rq_cursor items; /* what is left of it when it is such a batch */
+    int64_t item;           /* how many of it have come */
+};
+
+static struct walk walk_of(struct rq_slice body, bool unwraps)
+{
+    return (struct walk){
+        .records = rq_cursor(body.p, body.n), .unwraps = unwraps, .items = rq_cursor(NULL, 0)};
+}
+
+/* A batch that topics of queue.type BatchCQ keep as one record, with an offset for each item. */
+static bool is_inner_batch(const struct rq_msg *msg)
+{
+    const int32_t batch = RQ_SYS_UNWRAP | RQ_SYS_INNER_BATCH;
+    return (msg->sys_flag & (batch | RQ_SYS_COMPRESSED)) == batch;
+}
+
+static rmq_status next_item(struct walk *walk, struct rq_msg *out)
+{
+    struct rq_batch_item item;
+    rmq_status st = rq_batch_next(&walk->items, &item, NULL);
+    if (st == RMQ_OK) {
+        *out = walk->record;
+        out->flag = item.flag;
+        out->body = item.body;
+        out->properties = item.properties;
+        out->queue_offset += walk->item++;
+    }
+    return st;
+}
+
+/* RMQ_ERR_NOT_FOUND at the end, RMQ_ERR_PROTOCOL for what is no message. */
+static rmq_status next_message(struct walk *walk, struct rq_msg *out)
+{
+    while (rq_cursor_left(&walk->items) == 0) {
+        if (rq_cursor_left(&walk->records) == 0) {
+            return RMQ_ERR_NOT_FOUND;
+        }
+        rmq_status st = rq_msg_decode(&walk->records, &walk->record, NULL);
+        if (st != RMQ_OK || !walk->unwraps || !is_inner_batch(&walk->record)) {
+            *out = walk->record;
+            return st;
+        }
+        walk->items = rq_cursor(walk->record.body.p, walk->record.body.n);
+        walk->item = 0;
+    }
+    return next_item(walk, out);
+}
+
+static struct measure measure(struct rq_slice body, bool unwraps)
 {
     struct measure m = {0};
-    struct rq_cursor c = rq_cursor(body.p, body.n);
+    struct walk walk = walk_of(body, unwraps);
     struct rq_msg msg;
-    while (rq_cursor_left(&c) > 0) {
-        if (rq_msg_decode(&c, &msg, NULL) != RMQ_OK) {
-            m.damaged = true;
-            return m;
-        }
+    rmq_status st;
+    while ((st = next_message(&walk, &msg)) == RMQ_OK) {
         m.count++;
         m.body_bytes += msg.body.n;
         m.text += ends_with_separator(msg.properties) ? 0 : msg.properties.n + 1;
     }
+    m.damaged = st != RMQ_ERR_NOT_FOUND;
     return m;
 }
 
@@ -159,24 +211,25 @@ void rq_view_strip(struct rmq_message_view *view, const char *name_space)
     }
 }
 
-static void fill_views(struct rq_views *views, struct rq_slice body, const char *broker_name)
+static void fill_views(struct rq_views *views, struct rq_slice body, bool unwraps,
+                       const char *broker_name)
 {
     char *text = (char *)(views->items + views->count);
     size_t name_size = strlen(broker_name) + 1;
     memcpy(text, broker_name, name_size);
     const char *name = text;
     text += name_size;
-    struct rq_cursor c = rq_cursor(body.p, body.n);
+    struct walk walk = walk_of(body, unwraps);
     struct rq_msg msg;
-    for (size_t i = 0; i < views->count && rq_msg_decode(&c, &msg, NULL) == RMQ_OK; i++) {
+    for (size_t i = 0; i < views->count && next_message(&walk, &msg) == RMQ_OK; i++) {
         fill_view(&views->items[i], views, &msg, name, &text);
     }
 }
 
-rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
-                           const char *broker_name, struct rq_views **out, rmq_error **err)
+static rmq_status create(struct rq_frame_ref *frame, struct rq_slice body, bool unwraps,
+                         const char *broker_name, struct rq_views **out, rmq_error **err)
 {
-    struct measure m = measure(body);
+    struct measure m = measure(body, unwraps);
     if (m.count == 0 && m.damaged) {
         return rq_error_set(err, RMQ_ERR_PROTOCOL,
                             "answer of broker %s: %zu bytes that are no message", broker_name,
@@ -192,9 +245,21 @@ rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
     views->count = m.count;
     views->body_bytes = m.body_bytes;
     views->damaged = m.damaged;
-    fill_views(views, body, broker_name);
+    fill_views(views, body, unwraps, broker_name);
     *out = views;
     return RMQ_OK;
+}
+
+rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
+                           const char *broker_name, struct rq_views **out, rmq_error **err)
+{
+    return create(frame, body, false, broker_name, out, err);
+}
+
+rmq_status rq_views_create_pulled(struct rq_frame_ref *frame, struct rq_slice body,
+                                  const char *broker_name, struct rq_views **out, rmq_error **err)
+{
+    return create(frame, body, true, broker_name, out, err);
 }
 
 void rq_views_retain(struct rq_views *views)

@@ -71,19 +71,22 @@ static rmq_status decode(struct pull_op *op, struct rq_in *answer, struct rq_vie
     if (!frame) {
         return rq_error_set(&op->err, RMQ_ERR_NOMEM, "pull answer of %zu bytes", answer->size);
     }
-    rmq_status st = rq_views_create(frame, answer->body, op->name.broker_name, views, &op->err);
+    rmq_status st =
+        rq_views_create_pulled(frame, answer->body, op->name.broker_name, views, &op->err);
     if (st != RMQ_OK) {
         rq_frame_ref_release(frame);
     }
     return st;
 }
 
-/* Of messages with the same hash as a wanted tag the broker knows no better. */
+/* Of messages with the same hash as a wanted tag the broker knows no better, and an inner batch
+ * comes as a whole. */
 static void pick_wanted(const struct pull_op *op, rmq_pull_result *result)
 {
     for (size_t i = 0; result->views && i < result->views->count; i++) {
         struct rmq_message_view *view = &result->views->items[i];
-        if (rq_subscription_match_tag(op->sub, rq_slice_str(view->tag))) {
+        if (view->queue_offset >= op->fields.queue_offset &&
+            rq_subscription_match_tag(op->sub, rq_slice_str(view->tag))) {
             rq_view_strip(view, op->consumer->options.namespace_name);
             result->items[result->count++] = view;
         }

@@ -432,12 +432,15 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
     rq_subscribed_release(topic);
 }
 
-/* Queues that the program chose: those that have not begun yet do. */
-static void locate_all(struct rq_subscribed *topic)
+/* Queues that the program chose: those that have not begun yet do. One that it also set to an
+ * offset before the start knows its place already. */
+static void begin_all(struct rq_subscribed *topic)
 {
     RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
     {
-        rq_offset_locate(RQ_CONTAINER_OF(node, struct rq_owned, node));
+        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
+        rq_offset_locate(owned);
+        rq_pull(owned);
     }
 }
 
@@ -458,7 +461,7 @@ void rq_rebalance(struct rq_subscribed *topic)
 {
     struct rmq_consumer *consumer = topic->consumer;
     if (topic->assigned) {
-        locate_all(topic);
+        begin_all(topic);
         return;
     }
     if (!consumer->running || topic->gone || !topic->route) {

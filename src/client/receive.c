@@ -6,6 +6,8 @@
  * wait. On the I/O thread. Counterpart: the callbacks of DefaultMQPushConsumerImpl.pullMessage and
  * popMessage.
  */
+#include <string.h>
+
 #include "base/err.h"
 #include "base/log.h"
 #include "client/consumer_priv.h"
@@ -27,31 +29,37 @@ rmq_status rq_receive_decode(struct rq_owned *owned, struct rq_in *answer, struc
     if (!frame) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "answer of %zu bytes", answer->size);
     }
-    rmq_status st = rq_views_create(frame, answer->body, owned->name.broker_name, views, err);
+    rmq_status st =
+        owned->pops
+            ? rq_views_create(frame, answer->body, owned->name.broker_name, views, err)
+            : rq_views_create_pulled(frame, answer->body, owned->name.broker_name, views, err);
     if (st != RMQ_OK) {
         rq_frame_ref_release(frame);
     }
     return st;
 }
 
-/* Messages of a retry topic are shown under the topic that they came from. */
-static const char *origin_of(const struct rq_owned *owned, const struct rmq_message_view *view)
+const char *rq_receive_origin(const struct rmq_consumer *consumer,
+                              const struct rmq_message_view *view)
 {
-    const char *topic = owned->is_retry ? rq_view_property(view, RQ_PROP_RETRY_TOPIC) : NULL;
-    struct rq_slice group = rq_slice_str(owned->consumer->options.consumer_group);
+    const char *topic = strcmp(view->topic, consumer->retry_topic) == 0
+                            ? rq_view_property(view, RQ_PROP_RETRY_TOPIC)
+                            : NULL;
+    struct rq_slice group = rq_slice_str(consumer->options.consumer_group);
     struct rq_slice normal;
     topic = topic && *topic ? topic : view->topic;
     return rq_pop_normal_topic(rq_slice_str(topic), group, &normal) ? normal.p : topic;
 }
 
-/* And all without their namespace. */
+/* Messages of a retry topic are shown under the topic that they came from, and all without their
+ * namespace. */
 static void restore_topics(const struct rq_owned *owned, struct rq_pulled *pulled)
 {
     const char *name_space = owned->consumer->options.namespace_name;
     bool may_be_retry = owned->is_retry || owned->pops;
     for (uint32_t i = 0; (may_be_retry || name_space) && i < pulled->count; i++) {
         if (may_be_retry) {
-            pulled->views[i]->topic = origin_of(owned, pulled->views[i]);
+            pulled->views[i]->topic = rq_receive_origin(owned->consumer, pulled->views[i]);
         }
         rq_view_strip(pulled->views[i], name_space);
     }
@@ -111,6 +119,26 @@ static void note_failure(struct rq_owned *owned, rmq_status status, const struct
     rmq_error_destroy(err);
 }
 
+/* A broker keeps one set of subscriptions of a group, that of the last heartbeat: members that
+ * differ take turns, and each sees its own forgotten again and again. Once is a broker's start. */
+static void note_forgotten(struct rq_owned *owned)
+{
+    struct rq_subscribed *topic = owned->topic;
+    int64_t now = rq_loop_now(owned->consumer->loop);
+    int64_t round_ms = owned->consumer->options.heartbeat_broker_interval_ms;
+    if (now - topic->forgotten_ms > 2 * round_ms) {
+        topic->forgotten_since_ms = now;
+    }
+    topic->forgotten_ms = now;
+    if (now - topic->forgotten_since_ms < round_ms || now < topic->quiet_until_ms) {
+        return;
+    }
+    topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
+    RQ_LOG(WARN, "the members of a group do not subscribe the same, messages are late or missed",
+           "group=%s topic=%s broker=%s", owned->consumer->options.consumer_group, topic->topic,
+           owned->name.broker_name);
+}
+
 void rq_receive_refusal(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
 {
     int32_t code = status == RMQ_OK ? answer->header->code : -1;
@@ -128,7 +156,9 @@ void rq_receive_refusal(struct rq_owned *owned, rmq_status status, const struct 
     default:
         break;
     }
-    if (code != RQ_RESP_SUBSCRIPTION_NOT_LATEST && code != RQ_RESP_SUBSCRIPTION_NOT_EXIST) {
+    if (code == RQ_RESP_SUBSCRIPTION_NOT_EXIST) {
+        note_forgotten(owned);
+    } else if (code != RQ_RESP_SUBSCRIPTION_NOT_LATEST) {
         note_failure(owned, status, answer);
     }
     owned->broker_id = RQ_MASTER_ID;

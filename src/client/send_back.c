@@ -161,6 +161,8 @@ static void carry_out(struct rq_task *task)
     rq_list_add_tail(&consumer->backs, &back->node);
     if (back->dead) {
         rq_dead_letter_send(&back->ask, consumer, broker_of(consumer, view), view);
+    } else if (rq_is_sent_back_as_copy(view)) {
+        rq_send_back_copy(&back->ask, consumer, broker_of(consumer, view), view, back->delay_level);
     } else {
         rq_send_back_ask(consumer, &back->ask, view, back->delay_level);
     }

@@ -269,6 +269,28 @@ static void assigned_queues_are_read_whoever_else_has_them(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_queue_that_was_set_before_the_start_is_read_from_there(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 20);
+    rmq_lite_pull_consumer *consumer = create(&cluster, (struct opening){0});
+    rmq_queue_list *queues = queues_of(consumer, cluster.topic);
+    TL_OK(rmq_lite_pull_consumer_assign(consumer, queues, &err));
+    TL_OK(rmq_lite_pull_consumer_seek(consumer, cluster.topic,
+                                      rmq_queue_list_broker_name(queues, 0), 0, 15, 0, &err));
+    TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
+    tl_lite_pull_take_until(consumer, &seen, 5);
+    TL_EQUAL(atomic_load(&seen.total), 5);
+    TL_EQUAL(atomic_load(&seen.times[15]), 1);
+    rmq_queue_list_destroy(queues);
+    rmq_lite_pull_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void send_tagged(const struct tl_cluster *cluster, rmq_producer *producer, const char *tag,
                         int n)
 {
@@ -501,6 +523,7 @@ int main(int argc, char **argv)
         TL_CASE(without_auto_commit_only_the_program_moves_offsets),
         TL_CASE(a_commit_says_that_the_broker_refused_it),
         TL_CASE(assigned_queues_are_read_whoever_else_has_them),
+        TL_CASE(a_queue_that_was_set_before_the_start_is_read_from_there),
         TL_CASE(tags_filter_assigned_queues_and_offsets_reach_the_end),
         TL_CASE(conditions_on_properties_filter_subscribed_topics),
         TL_CASE(seek_goes_to_an_offset_the_ends_and_a_time),

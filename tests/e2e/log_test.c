@@ -129,6 +129,49 @@ static void a_missing_topic_is_told_once_and_once_when_it_is_there(void)
     tl_cluster_stop(&cluster);
 }
 
+static rmq_consume_result take(const rmq_message_view *const *messages, size_t count,
+                               rmq_consume_context *context, void *user)
+{
+    (void)messages;
+    (void)count;
+    (void)context;
+    (void)user;
+    return RMQ_CONSUME_SUCCESS;
+}
+
+static rmq_consumer *member_for(const struct tl_cluster *cluster, const char *topic)
+{
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.heartbeat_broker_interval_ms = 200;
+    options.broker_suspend_max_time_ms = 100;
+    options.listener = take;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static void members_that_subscribe_different_topics_are_told(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    TL_OK(rmq_broker_create_topic(cluster.broker, "Other", 2, &err));
+    rmq_log_set(RMQ_LOG_WARN, keep_line, NULL);
+    rmq_consumer *first = member_for(&cluster, cluster.topic);
+    rmq_consumer *second = member_for(&cluster, "Other");
+    TL_CHECK(tl_wait(is_told, "the members of a group do not subscribe the same", 20000));
+    rmq_consumer_destroy(first);
+    rmq_consumer_destroy(second);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -136,6 +179,7 @@ int main(int argc, char **argv)
          a_dead_name_server_is_told_once_and_once_when_it_is_back, 60},
         {"a_missing_topic_is_told_once_and_once_when_it_is_there",
          a_missing_topic_is_told_once_and_once_when_it_is_there, 60},
+        TL_CASE(members_that_subscribe_different_topics_are_told),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -170,6 +170,19 @@ case_batch_on_real_533() { need_rmq; use_real 5.3.3; batches; }
 case_batch_on_real_497() { need_rmq; use_real 4.9.7; batches; }
 case_batch_on_ours() { use_ours; batches; }
 
+# A topic that keeps each batch as one record, which consumers take apart.
+case_inner_batches_on_real_533() {
+    local topic=InnerBatch
+    need_rmq
+    use_real 5.3.3
+    must peer mqadmin updateTopic -n "$NS" -c DefaultCluster -t $topic -r 4 -w 4 -a +queue.type=BatchCQ > /dev/null
+    wait_until 30 peer offsets "ns=$NS" topic=$topic > /dev/null || fail "no topic"
+    java_produce $topic seed=$topic count=200 size=500 mode=batch batch=10
+    c_consume "$RUN/$BROKER-$topic" $topic G-$topic 200 60
+    same_report "rmq" "$RUN/$BROKER-$topic" seed=$topic count=200 size=500
+    note "batches of 10: $(stored $topic) offsets"
+}
+
 # ---- IPv6 ---------------------------------------------------------------------------------------------------------------
 
 need_v6() { grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null || skip "this machine has no IPv6 loopback"; }

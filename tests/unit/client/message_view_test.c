@@ -3,6 +3,7 @@
 /* Received messages: fields, texts in place, damaged answers, expansion, counting. */
 #include <check.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,6 +219,109 @@ START_TEST(damaged_answers_give_the_messages_before_the_damage)
 }
 END_TEST
 
+/* ---- inner batches ---- */
+
+/* A record of so many items "0", "1", …, each with its property n; the last without a separator. */
+static void add_batch(struct answer *answer, int items, int64_t queue_offset)
+{
+    struct rq_buf body;
+    rq_buf_init(&body, 0);
+    for (int i = 0; i < items; i++) {
+        char text[16];
+        char properties[32];
+        snprintf(text, sizeof text, "%d", i);
+        snprintf(properties, sizeof properties, "n\001%d%s", i, i + 1 < items ? "\002" : "");
+        struct rq_batch_item item = {
+            .flag = 20 + i, .body = rq_slice_str(text), .properties = rq_slice_str(properties)};
+        ck_assert_int_eq(rq_batch_add(&body, &item), RMQ_OK);
+    }
+    struct rq_msg msg = simple("", "INNER_NUM\0013\002");
+    msg.body = rq_slice(body.data, body.len);
+    msg.sys_flag = RQ_SYS_UNWRAP | RQ_SYS_INNER_BATCH;
+    msg.queue_offset = queue_offset;
+    add(answer, &msg);
+    rq_buf_free(&body);
+}
+
+static void check_item(const rmq_message_view *view, int i, int64_t queue_offset)
+{
+    size_t size = 0;
+    char text[16];
+    snprintf(text, sizeof text, "%d", i);
+    const char *body = rmq_message_view_body(view, &size);
+    ck_assert(size == 1 && body[0] == text[0]);
+    ck_assert_str_eq(rmq_message_view_property(view, "n"), text);
+    ck_assert_uint_eq(rmq_message_view_property_count(view), 1);
+    ck_assert_int_eq(rmq_message_view_flag(view), 20 + i);
+    ck_assert_int_eq((int)rmq_message_view_queue_offset(view), (int)queue_offset);
+    ck_assert_str_eq(rmq_message_view_topic(view), "Topic");
+    ck_assert_int_eq(rmq_message_view_queue_id(view), 3);
+}
+
+START_TEST(an_inner_batch_that_was_pulled_is_its_messages)
+{
+    struct answer answer = {0};
+    struct rq_msg msg = simple("between", "n\001v\002");
+    struct rq_views *views = NULL;
+    add_batch(&answer, 3, 40);
+    add(&answer, &msg);
+    add_batch(&answer, 2, 43);
+    ck_assert_int_eq(
+        rq_views_create_pulled(NULL, rq_slice(answer.data, answer.size), "broker-a", &views, NULL),
+        RMQ_OK);
+    ck_assert_uint_eq(views->count, 6);
+    ck_assert(!views->damaged);
+    for (int i = 0; i < 3; i++) {
+        check_item(&views->items[i], i, 40 + i);
+    }
+    ck_assert_str_eq(rmq_message_view_property(&views->items[3], "n"), "v");
+    check_item(&views->items[4], 0, 43);
+    check_item(&views->items[5], 1, 44);
+    rq_views_release(views);
+    free(answer.data);
+}
+END_TEST
+
+START_TEST(an_inner_batch_that_was_popped_stays_one)
+{
+    struct answer answer = {0};
+    add_batch(&answer, 3, 40);
+    struct rq_views *views = views_of(&answer);
+    ck_assert_uint_eq(views->count, 1);
+    ck_assert_str_eq(rmq_message_view_property(&views->items[0], "INNER_NUM"), "3");
+    rq_views_release(views);
+    free(answer.data);
+}
+END_TEST
+
+/* Any byte of it: what is there is read without a step outside, and what is before it counts. */
+START_TEST(a_damaged_inner_batch_gives_the_messages_before_the_damage)
+{
+    struct answer answer = {0};
+    struct rq_msg msg = simple("first", "n\001v\002");
+    add(&answer, &msg);
+    size_t first = answer.size;
+    add_batch(&answer, 3, 43);
+    for (size_t at = first; at < answer.size; at++) {
+        char *copy = malloc(answer.size);
+        struct rq_views *views = NULL;
+        memcpy(copy, answer.data, answer.size);
+        copy[at] = (char)~copy[at];
+        ck_assert_int_eq(
+            rq_views_create_pulled(NULL, rq_slice(copy, answer.size), "broker-a", &views, NULL),
+            RMQ_OK);
+        ck_assert_uint_ge(views->count, 1);
+        ck_assert_str_eq(rmq_message_view_property(&views->items[0], "n"), "v");
+        for (size_t i = 0; i < views->count; i++) {
+            (void)rmq_message_view_property(&views->items[i], "none");
+        }
+        rq_views_release(views);
+        free(copy);
+    }
+    free(answer.data);
+}
+END_TEST
+
 START_TEST(compressed_bodies_are_expanded_once_and_bounded)
 {
     static const enum rq_compression types[] = {RQ_COMPRESSION_ZLIB, RQ_COMPRESSION_LZ4,
@@ -302,6 +406,9 @@ Suite *message_view_suite(void)
     tcase_add_test(cases, absent_fields_are_empty_texts);
     tcase_add_test(cases, odd_property_strings_are_read_as_java_reads_them);
     tcase_add_test(cases, damaged_answers_give_the_messages_before_the_damage);
+    tcase_add_test(cases, an_inner_batch_that_was_pulled_is_its_messages);
+    tcase_add_test(cases, an_inner_batch_that_was_popped_stays_one);
+    tcase_add_test(cases, a_damaged_inner_batch_gives_the_messages_before_the_damage);
     tcase_add_test(cases, compressed_bodies_are_expanded_once_and_bounded);
     tcase_add_test(cases, a_view_outlives_its_batch_and_may_be_read_by_any_thread);
     suite_add_tcase(suite, cases);
