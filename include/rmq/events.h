@@ -23,12 +23,14 @@ typedef struct rmq_send_result rmq_send_result;
 typedef enum rmq_event_type {
     RMQ_EVENT_NONE = 0,
     RMQ_EVENT_SENT = 1, /* an rmq_producer_send_event is complete: token, result or error */
-    /* a consumer has messages: take them with rmq_consumer_poll; source is the consumer */
+    /* a consumer has messages: take them with rmq_consumer_poll; source is the consumer, of which
+     * at most one waits */
     RMQ_EVENT_BATCH = 2,
     /* the queues of a consumer changed: text is "topic +broker:0 -broker:1 …" */
     RMQ_EVENT_REBALANCED = 3,
     RMQ_EVENT_ERROR = 4, /* something a person should know: error */
-    /* Notices of a consumer, with text; "queue" is "topic broker:id". */
+    /* Notices of a consumer, with text; "queue" is "topic broker:id". Of all that only tell
+     * something, REBALANCED and ERROR among them, 1000 wait for a taker, and more are dropped. */
     /* pulling of a queue stopped or goes on: "queue began count|size|span|cache" or "queue
      * ended" */
     RMQ_EVENT_FLOW_CONTROL = 5,

@@ -107,10 +107,15 @@ void rq_consumer_note(struct rmq_consumer *consumer, rmq_event_type type, const 
 void rq_consumer_tell_taker(struct rmq_consumer *consumer)
 {
     rmq_events *events = consumer->options.listener ? NULL : consumer->options.events;
-    struct rmq_event *event =
-        events ? rq_event_create(RMQ_EVENT_BATCH, consumer->handle, NULL, NULL) : NULL;
+    if (!events || atomic_exchange_explicit(&consumer->told, true, memory_order_acq_rel)) {
+        return; /* who takes the one that waits finds this, too */
+    }
+    struct rmq_event *event = rq_event_create(RMQ_EVENT_BATCH, consumer->handle, NULL, NULL);
     if (event) {
+        event->waits = &consumer->told;
         rq_events_post(events, event);
+    } else {
+        atomic_store_explicit(&consumer->told, false, memory_order_release);
     }
 }
 

@@ -23,6 +23,7 @@ struct rmq_events {
     struct rq_cond arrived;
     struct rq_list list; /* guarded by lock */
     unsigned waiters;    /* guarded by lock */
+    unsigned notices;    /* guarded by lock: of the list, those that only tell something */
 };
 
 rmq_status rmq_events_create(rmq_events **out, rmq_error **err)
@@ -61,9 +62,39 @@ static void set_readable_locked(struct rmq_events *events, bool readable)
     (void)n;
 }
 
+/* Nobody waits for these: a program that never takes any must not grow by them. */
+static bool is_notice(const struct rmq_event *event)
+{
+    switch (event->type) {
+    case RMQ_EVENT_SENT:
+    case RMQ_EVENT_REPLY:
+    case RMQ_EVENT_BATCH:
+    case RMQ_EVENT_CHECK_TRANSACTION:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void leave_list_locked(struct rmq_events *events, struct rmq_event *event)
+{
+    rq_list_remove(&event->node);
+    events->notices -= is_notice(event) ? 1 : 0;
+    if (event->waits) {
+        atomic_store_explicit(event->waits, false, memory_order_release);
+        event->waits = NULL;
+    }
+}
+
 void rq_events_post(rmq_events *events, struct rmq_event *event)
 {
     rq_mutex_lock(&events->lock);
+    if (is_notice(event) && events->notices >= RQ_EVENTS_NOTICES_MOST) {
+        rq_mutex_unlock(&events->lock);
+        rmq_event_destroy(event);
+        return;
+    }
+    events->notices += is_notice(event) ? 1 : 0;
     bool was_empty = rq_list_empty(&events->list);
     rq_list_add_tail(&events->list, &event->node);
     if (was_empty) {
@@ -97,7 +128,8 @@ size_t rmq_events_take(rmq_events *events, rmq_event **out, size_t max, int64_t 
     rq_mutex_lock(&events->lock);
     if (wait_for_events_locked(events, timeout_ms)) {
         while (n < max && !rq_list_empty(&events->list)) {
-            out[n++] = RQ_CONTAINER_OF(rq_list_pop(&events->list), struct rmq_event, node);
+            out[n] = RQ_CONTAINER_OF(events->list.next, struct rmq_event, node);
+            leave_list_locked(events, out[n++]);
         }
         if (rq_list_empty(&events->list)) {
             set_readable_locked(events, false);
@@ -128,7 +160,7 @@ void rq_events_forget(rmq_events *events, const void *source)
         if (event->source == source && is_completion(event)) {
             event->source = NULL;
         } else if (event->source == source) {
-            rq_list_remove(node);
+            leave_list_locked(events, event);
             rq_list_add_tail(&gone, node);
         }
     }

@@ -9,14 +9,20 @@
 #ifndef RQ_CLIENT_EVENTS_H
 #define RQ_CLIENT_EVENTS_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rmq/events.h>
 
 #include "base/list.h"
 
+#define RQ_EVENTS_NOTICES_MOST 1000
+
 struct rmq_event {
     struct rq_list node;
+    /* NULL, or a mark of the source: false when nobody waits for the event any more */
+    atomic_bool *waits;
     rmq_event_type type;
     uint64_t token;
     void *source;
@@ -32,7 +38,8 @@ struct rmq_event {
  * of memory; error and text stay the caller's then. */
 struct rmq_event *rq_event_create(rmq_event_type type, void *source, rmq_error *error, char *text);
 
-/* Hands an event over. Any thread. */
+/* Hands an event over. Any thread. Of notices, which only tell, RQ_EVENTS_NOTICES_MOST wait to be
+ * taken; more are destroyed. */
 void rq_events_post(rmq_events *events, struct rmq_event *event);
 
 /* Called when the source is destroyed. Completions of sends and requests that nobody has collected

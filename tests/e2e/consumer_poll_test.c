@@ -112,6 +112,41 @@ static void events_tell_a_program_when_to_poll(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_program_that_takes_no_events_is_told_once(void)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    rmq_event *event = NULL;
+    rmq_error *err = NULL;
+    int told = 0;
+    tl_cluster_start(&cluster, 1);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = open_poller(&cluster, 8, events);
+    for (int i = 0; i < 20; i++) { /* each finds nothing before it */
+        rmq_batch *batch = NULL;
+        tl_send(&cluster, producer, "m", i, 1);
+        TL_OK(rmq_consumer_poll(consumer, &batch, 10000, &err));
+        TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+        rmq_batch_destroy(batch);
+    }
+    while (rmq_events_take(events, &event, 1, 0) == 1) {
+        told += rmq_event_get_type(event) == RMQ_EVENT_BATCH;
+        rmq_event_destroy(event);
+    }
+    TL_EQUAL(told, 1);
+    tl_send(&cluster, producer, "m", 20, 1);
+    do { /* and once more for what comes after that */
+        TL_EQUAL(rmq_events_take(events, &event, 1, 10000), 1);
+        told += rmq_event_get_type(event) == RMQ_EVENT_BATCH;
+        rmq_event_destroy(event);
+    } while (told < 2);
+    rmq_consumer_destroy(consumer);
+    rmq_events_destroy(events);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_batch_that_is_destroyed_unfinished_comes_again(void)
 {
     struct tl_cluster cluster;
@@ -184,6 +219,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(an_event_loop_receives_everything_by_the_descriptor),
         TL_CASE(events_tell_a_program_when_to_poll),
+        TL_CASE(a_program_that_takes_no_events_is_told_once),
         TL_CASE(a_batch_that_is_destroyed_unfinished_comes_again),
         TL_CASE(a_batch_outlives_its_consumer_and_its_messages_come_again),
         TL_CASE(a_consumer_with_a_listener_is_not_polled),

@@ -99,6 +99,34 @@ START_TEST(events_of_a_source_can_be_forgotten)
 }
 END_TEST
 
+/* Others are asked for or come for something that the program did: none of them is dropped. */
+START_TEST(notices_that_nobody_takes_are_bounded)
+{
+    rmq_events *events = make();
+    rmq_event *out[8];
+    size_t count = 0;
+    for (int i = 0; i < RQ_EVENTS_NOTICES_MOST + 10; i++) {
+        struct rmq_event *event =
+            rq_event_create(RMQ_EVENT_REBALANCED, events, NULL, rq_strdup("queues"));
+        ck_assert_ptr_nonnull(event);
+        rq_events_post(events, event);
+    }
+    post(events, events, 7);
+    for (size_t n; (n = rmq_events_take(events, out, 8, 0)) > 0; count += n) {
+        for (size_t i = 0; i < n; i++) {
+            ck_assert(rmq_event_get_type(out[i]) == RMQ_EVENT_REBALANCED ||
+                      rmq_event_token(out[i]) == 7);
+            rmq_event_destroy(out[i]);
+        }
+    }
+    ck_assert_uint_eq(count, RQ_EVENTS_NOTICES_MOST + 1);
+    rq_events_post(events, rq_event_create(RMQ_EVENT_ERROR, events, NULL, NULL));
+    ck_assert_uint_eq(rmq_events_take(events, out, 8, 0), 1); /* there is room again */
+    rmq_event_destroy(out[0]);
+    rmq_events_destroy(events);
+}
+END_TEST
+
 #define POSTS 20000
 
 static void *post_many(void *arg)
@@ -155,6 +183,7 @@ Suite *events_suite(void)
     tcase_add_test(cases, events_come_in_order_and_the_descriptor_tells_whether_there_are_any);
     tcase_add_test(cases, fields_of_an_event_are_borrowed_from_it);
     tcase_add_test(cases, events_of_a_source_can_be_forgotten);
+    tcase_add_test(cases, notices_that_nobody_takes_are_bounded);
     tcase_add_test(cases, many_posters_and_takers_lose_nothing);
     suite_add_tcase(suite, cases);
     return suite;
