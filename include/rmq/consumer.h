@@ -139,7 +139,7 @@ typedef struct rmq_consumer_options {
     /* "namespaceV2": goes with each request, names stay as they are */
     const char *namespace_v2;
     /* "clientRebalance", true; false: the broker shares the queues out, and says for each topic
-     * whether it is pulled or popped */
+     * whether it is pulled or popped; of no effect when ordered or broadcasting */
     bool client_rebalance;
     int64_t pop_invisible_time_ms; /* "popInvisibleTime", 60000: 1000 … 300000 */
     int32_t pop_batch_nums;        /* "popBatchNums", 32: most messages of one pop, 1 … 32 */
@@ -161,8 +161,9 @@ RMQ_API rmq_status rmq_consumer_create_from_config(const rmq_config *config,
                                                    rmq_consumer **out, rmq_error **err);
 
 /* Subscribes a topic: "*" or NULL for all, or tags as "a || b". Before start or later; a later call
- * replaces the expression at once. All members of a group must subscribe the same. Errors:
- * RMQ_ERR_INVALID, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * replaces the expression at once. All members of a group must subscribe the same. The group's
+ * retry topic is subscribed by itself, and refused here. Errors: RMQ_ERR_INVALID, RMQ_ERR_CLOSED,
+ * RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_subscribe(rmq_consumer *consumer, const char *topic,
                                           const char *expression, rmq_error **err);
 

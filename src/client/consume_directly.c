@@ -10,7 +10,6 @@
 #include "base/time.h"
 #include "client/consumer_priv.h"
 #include "wire/bodies.h"
-#include "wire/properties.h"
 
 struct direct {
     struct rq_pool_job job;
@@ -107,11 +106,9 @@ static rmq_status decode(struct direct *direct, const struct rq_header *header, 
     } else if (direct->views->count == 0) {
         st = RMQ_ERR_PROTOCOL;
     } else {
-        const char *topic = rq_view_property(&direct->views->items[0], RQ_PROP_RETRY_TOPIC);
-        if (topic && rq_topic_is_retry(rq_slice_str(direct->views->items[0].topic))) {
-            direct->views->items[0].topic = topic;
-        }
-        rq_view_strip(&direct->views->items[0], direct->consumer->options.namespace_name);
+        struct rmq_message_view *view = &direct->views->items[0];
+        view->topic = rq_receive_origin(direct->consumer, view);
+        rq_view_strip(view, direct->consumer->options.namespace_name);
     }
     return st;
 }

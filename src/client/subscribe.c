@@ -5,6 +5,8 @@
  * and shared, a new expression is used from the next pull on. The program's threads ask, the I/O
  * thread does it. Counterparts: subscribe and unsubscribe of DefaultMQPushConsumerImpl.
  */
+#include <string.h>
+
 #include "base/err.h"
 #include "base/time.h"
 #include "client/consumer_priv.h"
@@ -103,6 +105,11 @@ static rmq_status change_subscription(struct subscribe_call *call)
     rmq_status st = rq_topic_check(rq_slice_str(call->topic), call->err);
     if (st != RMQ_OK) {
         return st;
+    }
+    if (rq_consumer_sends_back(call->consumer) &&
+        strcmp(call->topic, call->consumer->retry_topic) == 0) {
+        return rq_error_set(call->err, RMQ_ERR_INVALID,
+                            "%s is the group's own: it is subscribed by itself", call->topic);
     }
     if (rq_instance_run(call->consumer->instance,
                         call->remove ? unsubscribe_on_loop : subscribe_on_loop, call) != RMQ_OK) {

@@ -41,7 +41,7 @@ static void on_checked(struct rq_ask *ask, rmq_status status, struct rq_in *answ
         topic->accepted = true;
         rq_consumer_settle(consumer);
         rq_pull_all(consumer);
-    } else if (status == RMQ_OK) {
+    } else if (status == RMQ_OK && code != RQ_RESP_SYSTEM_BUSY && code != RQ_RESP_FLOW_CONTROL) {
         rmq_error *err = NULL;
         char what[RQ_NAME_MAX + 32];
         (void)snprintf(what, sizeof what, "subscription of topic %s", topic->topic);

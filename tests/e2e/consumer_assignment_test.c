@@ -55,22 +55,6 @@ static rmq_consumer *start(const struct tl_cluster *cluster, const rmq_consumer_
     return consumer;
 }
 
-/* The group is known once a member's heartbeat has come, so the first calls may fail. */
-static void set_mode(const struct tl_cluster *cluster, rmq_message_request_mode mode)
-{
-    rmq_admin *admin = NULL;
-    rmq_error *err = NULL;
-    rmq_status st;
-    int64_t deadline = tl_now_ms() + 15000;
-    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
-    do {
-        st = rmq_admin_set_message_request_mode(admin, NULL, cluster->topic, cluster->group, mode,
-                                                0, 0, NULL);
-    } while (st != RMQ_OK && tl_now_ms() < deadline);
-    TL_EQUAL(st, RMQ_OK);
-    rmq_admin_destroy(admin);
-}
-
 struct shares {
     const struct tl_cluster *cluster;
     rmq_consumer *consumer;
@@ -112,7 +96,7 @@ static rmq_consumer *start_popping(const struct tl_cluster *cluster,
                                    const rmq_consumer_options *options, const char *expression)
 {
     rmq_consumer *consumer = start(cluster, options, expression);
-    set_mode(cluster, RMQ_REQUEST_POP);
+    tl_set_request_mode(cluster, RMQ_REQUEST_POP);
     wait_shares(cluster, consumer, 1, 0);
     return consumer;
 }
@@ -186,7 +170,7 @@ static void a_group_is_switched_between_pull_and_pop_without_loss(void)
     for (int round = 0; round < 4; round++) {
         bool pops = round % 2 == 0;
         tl_send(&cluster, producer, "m", round * 200, 100);
-        set_mode(&cluster, pops ? RMQ_REQUEST_POP : RMQ_REQUEST_PULL);
+        tl_set_request_mode(&cluster, pops ? RMQ_REQUEST_POP : RMQ_REQUEST_PULL);
         tl_send(&cluster, producer, "m", round * 200 + 100, 100);
         wait_shares(&cluster, first, pops ? 1 : 0, pops ? 0 : 2);
         wait_shares(&cluster, second, pops ? 1 : 0, pops ? 0 : 2);
@@ -243,7 +227,7 @@ static rmq_consumer *detour_pop(struct tl_detour *detour, const rmq_consumer_opt
                                 const char *expression)
 {
     rmq_consumer *consumer = start(&detour->through, options, expression);
-    set_mode(&detour->cluster, RMQ_REQUEST_POP);
+    tl_set_request_mode(&detour->cluster, RMQ_REQUEST_POP);
     wait_shares(&detour->through, consumer, 1, 0);
     return consumer;
 }

@@ -10,6 +10,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/usage.h"
 
 static struct tl_seen seen;
@@ -133,6 +134,25 @@ static void a_broker_without_sql_or_with_a_bad_condition_ends_the_start_with_its
     start_broker(&cluster, 1, true);
     must_refuse(&cluster, "n >", "SUBSCRIPTION_PARSE_FAILED");
     stop_broker(&cluster);
+}
+
+static void a_busy_broker_is_asked_about_the_condition_again(void)
+{
+    struct tl_detour detour;
+    rmq_error *err = NULL;
+    const char *const filters[] = {"enablePropertyFilter", "true", NULL};
+    tl_detour_start(&detour, 2, filters);
+    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 46 times 2 code 2 remark busy"));
+    rmq_consumer_options options = options_of(&detour.through);
+    options.rebalance_interval_ms = 100;
+    rmq_consumer *consumer = create(&options);
+    TL_OK(rmq_consumer_subscribe_selector(consumer, detour.through.topic, RMQ_EXPRESSION_SQL92,
+                                          "n >= 0", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    send(&detour.cluster, 0, 10);
+    tl_seen_wait(&seen, 10, 20000);
+    rmq_consumer_destroy(consumer);
+    tl_detour_stop(&detour);
 }
 
 static void an_unknown_expression_type_and_an_empty_condition_are_refused_at_once(void)
@@ -405,6 +425,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(a_condition_on_properties_is_kept_by_the_broker),
         TL_CASE(a_broker_without_sql_or_with_a_bad_condition_ends_the_start_with_its_words),
+        TL_CASE(a_busy_broker_is_asked_about_the_condition_again),
         TL_CASE(an_unknown_expression_type_and_an_empty_condition_are_refused_at_once),
         TL_CASE(a_topic_that_is_given_up_goes_on_where_it_stopped),
         TL_CASE(a_suspended_queue_waits_while_the_others_go_on),

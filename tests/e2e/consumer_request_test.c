@@ -169,6 +169,100 @@ static void an_administrator_asks_a_group_how_far_it_is(void)
     tl_cluster_stop(&cluster);
 }
 
+/* ---- a group that pops ---- */
+
+static rmq_consumer *start_popping(const struct tl_cluster *cluster)
+{
+    rmq_consumer_options options;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    tl_set_request_mode(cluster, RMQ_REQUEST_POP);
+    rmq_consumer_options_init(&options, sizeof options);
+    options.consumer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    options.client_rebalance = false;
+    options.broker_suspend_max_time_ms = 200;
+    options.listener = tl_seen_listener;
+    options.listener_user = &seen;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
+static void a_group_that_pops_is_asked_and_taken_back_as_well(void)
+{
+    struct tl_cluster cluster;
+    char text[512];
+    int twice = 20;
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    rmq_consumer *consumer = start_popping(&cluster);
+    send(&cluster, 0, 10);
+    tl_seen_wait(&seen, 10, 10000);
+    TL_EQUAL(ask_of(&cluster, consumer, RUNNING_INFO, ""), 0);
+    must_say("\"clientRebalance\":\"false\"");
+    snprintf(text, sizeof text, "\"queueId\":-1,\"topic\":\"%s\"}:{\"droped\":false",
+             cluster.topic);
+    must_say(text);
+    must_say("\"waitAckCount\":");
+    snprintf(text, sizeof text, "{\"group\":\"%s\",\"topic\":\"%s\",\"clientAddr\":\"\"}",
+             cluster.group, cluster.topic);
+    TL_EQUAL(tl_ask(rmq_broker_addr(cluster.broker), CONSUMER_STATUS, text, answer, sizeof answer),
+             0);
+    must_say(rmq_consumer_client_id(consumer));
+    snprintf(text, sizeof text,
+             "{\"group\":\"%s\",\"topic\":\"%s\",\"timestamp\":\"0\",\"isForce\":\"true\"}",
+             cluster.group, cluster.topic);
+    TL_EQUAL(tl_ask(rmq_broker_addr(cluster.broker), RESET_OFFSET, text, answer, sizeof answer), 0);
+    TL_CHECK(tl_wait(is_doubled, &twice, 10000));
+    TL_EQUAL(atomic_load(&seen.different), 10);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+static rmq_consume_result note_topic(const rmq_message_view *const *messages, size_t count,
+                                     rmq_consume_context *context, void *user)
+{
+    (void)count;
+    (void)context;
+    snprintf(user, 256, "%s", rmq_message_view_topic(messages[0]));
+    return RMQ_CONSUME_SUCCESS;
+}
+
+/* One that waits to be popped again is in a retry topic, and was sent to another. */
+static void a_message_of_the_pop_retry_topic_is_consumed_directly_under_its_own(void)
+{
+    struct tl_cluster cluster;
+    rmq_admin *admin = NULL;
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    rmq_send_result *result = NULL;
+    static char got[256];
+    char text[256];
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    snprintf(text, sizeof text, "%%RETRY%%%s_%s", cluster.group, cluster.topic);
+    TL_OK(rmq_admin_create(cluster.namesrv, &admin, &err));
+    TL_OK(rmq_admin_create_topic(admin, NULL, text, 1, 1, 6, 5000, &err));
+    rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(rmq_message_create(text, &message, &err));
+    TL_OK(rmq_message_copy_body(message, "b", 1));
+    TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+    snprintf(text, sizeof text, ",\"msgId\":\"%s\"", rmq_send_result_offset_msg_id(result));
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", note_topic, got);
+    TL_EQUAL(ask_of(&cluster, consumer, CONSUME_DIRECTLY, text), 0);
+    must_say("\"consumeResult\":\"CR_SUCCESS\"");
+    TL_EQUAL(strcmp(got, cluster.topic), 0);
+    rmq_consumer_destroy(consumer);
+    rmq_send_result_destroy(result);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    rmq_admin_destroy(admin);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -176,6 +270,8 @@ int main(int argc, char **argv)
         TL_CASE(a_message_is_consumed_directly),
         TL_CASE(an_administrator_takes_a_running_group_back),
         TL_CASE(an_administrator_asks_a_group_how_far_it_is),
+        TL_CASE(a_group_that_pops_is_asked_and_taken_back_as_well),
+        TL_CASE(a_message_of_the_pop_retry_topic_is_consumed_directly_under_its_own),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }

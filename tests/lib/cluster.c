@@ -231,6 +231,22 @@ int64_t tl_committed(const struct tl_cluster *cluster, int queue)
     return st == RMQ_OK ? offset : -1;
 }
 
+/* The group is known once a member's heartbeat has come, so the first calls may fail. */
+void tl_set_request_mode(const struct tl_cluster *cluster, rmq_message_request_mode mode)
+{
+    rmq_admin *admin = NULL;
+    rmq_error *err = NULL;
+    rmq_status st;
+    int64_t deadline = tl_now_ms() + 15000;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    do {
+        st = rmq_admin_set_message_request_mode(admin, NULL, cluster->topic, cluster->group, mode,
+                                                0, 0, NULL);
+    } while (st != RMQ_OK && tl_now_ms() < deadline);
+    TL_EQUAL(st, RMQ_OK);
+    rmq_admin_destroy(admin);
+}
+
 void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words)
 {
     int64_t deadline = tl_now_ms() + 10000;

@@ -70,6 +70,9 @@ void tl_seen_wait(struct tl_seen *seen, int different, int64_t timeout_ms);
 /* What the broker has stored for the group in that queue; -1 when it has nothing. */
 int64_t tl_committed(const struct tl_cluster *cluster, int queue);
 
+/* Whether the group pulls or pops the topic, for consumers whose broker shares the queues out. */
+void tl_set_request_mode(const struct tl_cluster *cluster, rmq_message_request_mode mode);
+
 /* Takes events until one of a type has words in its text; others are dropped. Fails after 10 s. */
 void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words);
 
