@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * run KIND key=value...: a member of KIND push, ordered, broadcast, pull, lite or pop, until
+ * run KIND key=value...: a member of KIND push, ordered, popping, broadcast, pull, lite or pop, until
  * SIGTERM. Words: ns topic group instance offsets strategy later pause, and broker=NAME@HOST:PORT
  * queues=N script=RULES: then the member reaches that broker through a proxy of its own with these
  * rules (lib/proxy.h).
@@ -117,8 +117,10 @@ static const char *behind_proxy(int argc, char **argv, const char *broker, const
 static const struct {
     const char *name;
     bool (*run)(const struct member *);
-} kinds[] = {{"push", member_push}, {"ordered", member_ordered}, {"broadcast", member_broadcast},
-             {"pull", member_pull}, {"lite", member_lite},       {"pop", member_pop}};
+} kinds[] = {{"push", member_push},       {"ordered", member_ordered},
+             {"popping", member_popping}, {"broadcast", member_broadcast},
+             {"pull", member_pull},       {"lite", member_lite},
+             {"pop", member_pop}};
 
 int main(int argc, char **argv)
 {
@@ -145,6 +147,7 @@ int main(int argc, char **argv)
             return kinds[i].run(&member) ? 0 : 1;
         }
     }
-    fprintf(stderr, "run push|ordered|broadcast|pull|lite|pop ns=HOST:PORT topic=T group=G ...\n");
+    fprintf(stderr,
+            "run push|ordered|popping|broadcast|pull|lite|pop ns=HOST:PORT topic=T group=G ...\n");
     return 2;
 }

@@ -26,6 +26,7 @@ struct member {
  * told on stderr. */
 bool member_push(const struct member *member);
 bool member_ordered(const struct member *member);
+bool member_popping(const struct member *member); /* push, of a group that pops the topic */
 bool member_broadcast(const struct member *member);
 bool member_pull(const struct member *member);
 bool member_lite(const struct member *member);

@@ -1,30 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Push members: concurrent, ordered, broadcasting; a listener on four workers. */
+/* Push members: concurrent, ordered, popping, broadcasting; a listener on four workers. */
 #include "members/member.h"
+
+static bool take_each(const rmq_message_view *const *messages, size_t count, void *user)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!member_take(user, messages[i])) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static rmq_consume_result take_all(const rmq_message_view *const *messages, size_t count,
                                    rmq_consume_context *context, void *user)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!member_take(user, messages[i])) {
-            rmq_consume_context_set_delay_level(context, 1);
-            return RMQ_RECONSUME_LATER;
-        }
-    }
-    return RMQ_CONSUME_SUCCESS;
+    rmq_consume_context_set_delay_level(context, 1);
+    return take_each(messages, count, user) ? RMQ_CONSUME_SUCCESS : RMQ_RECONSUME_LATER;
+}
+
+static rmq_consume_result take_popped(const rmq_message_view *const *messages, size_t count,
+                                      rmq_consume_context *context, void *user)
+{
+    (void)context; /* what is asked for again is hidden for ten seconds, the least there is */
+    return take_each(messages, count, user) ? RMQ_CONSUME_SUCCESS : RMQ_RECONSUME_LATER;
 }
 
 static rmq_consume_result take_in_order(const rmq_message_view *const *messages, size_t count,
                                         rmq_consume_context *context, void *user)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!member_take(user, messages[i])) {
-            rmq_consume_context_set_suspend_ms(context, 50);
-            return RMQ_SUSPEND_CURRENT_QUEUE_A_MOMENT;
-        }
-    }
-    return RMQ_CONSUME_SUCCESS;
+    rmq_consume_context_set_suspend_ms(context, 50);
+    return take_each(messages, count, user) ? RMQ_CONSUME_SUCCESS
+                                            : RMQ_SUSPEND_CURRENT_QUEUE_A_MOMENT;
 }
 
 static bool run(rmq_consumer *consumer, const struct member *member)
@@ -44,21 +52,16 @@ static bool run(rmq_consumer *consumer, const struct member *member)
     return member_good("shutdown", rmq_consumer_shutdown(consumer, 0, &err), err);
 }
 
-static bool push(const struct member *member, bool orderly, rmq_message_model model)
+/* What all of them have in common. */
+static rmq_consumer_options options_of(const struct member *member, rmq_listener_fn listener)
 {
     rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
-    struct member copy = *member; /* a listener's user is not const */
     rmq_consumer_options_init(&options, sizeof options);
     options.consumer_group = member->group;
     options.namesrv_addr = member->namesrv;
     options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
     options.consume_thread_nums = 4;
-    options.listener = orderly ? take_in_order : take_all;
-    options.listener_user = &copy;
-    options.consume_orderly = orderly;
-    options.message_model = model;
+    options.listener = listener;
     options.local_offset_store_dir = member->offsets;
     if (member->instance != NULL) {
         options.instance_name = member->instance;
@@ -66,7 +69,16 @@ static bool push(const struct member *member, bool orderly, rmq_message_model mo
     if (member->strategy != NULL) {
         options.allocate_strategy = member->strategy;
     }
-    bool good = member_good("consumer", rmq_consumer_create(&options, &consumer, &err), err) &&
+    return options;
+}
+
+static bool push(const struct member *member, rmq_consumer_options *options)
+{
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    struct member copy = *member; /* a listener's user is not const */
+    options->listener_user = &copy;
+    bool good = member_good("consumer", rmq_consumer_create(options, &consumer, &err), err) &&
                 run(consumer, member);
     rmq_consumer_destroy(consumer);
     return good;
@@ -74,15 +86,28 @@ static bool push(const struct member *member, bool orderly, rmq_message_model mo
 
 bool member_push(const struct member *member)
 {
-    return push(member, false, RMQ_CLUSTERING);
+    rmq_consumer_options options = options_of(member, take_all);
+    return push(member, &options);
 }
 
 bool member_ordered(const struct member *member)
 {
-    return push(member, true, RMQ_CLUSTERING);
+    rmq_consumer_options options = options_of(member, take_in_order);
+    options.consume_orderly = true;
+    return push(member, &options);
+}
+
+bool member_popping(const struct member *member)
+{
+    rmq_consumer_options options = options_of(member, take_popped);
+    options.client_rebalance = false;
+    options.pop_invisible_time_ms = 5000;
+    return push(member, &options);
 }
 
 bool member_broadcast(const struct member *member)
 {
-    return push(member, false, RMQ_BROADCASTING);
+    rmq_consumer_options options = options_of(member, take_all);
+    options.message_model = RMQ_BROADCASTING;
+    return push(member, &options);
 }

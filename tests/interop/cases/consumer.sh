@@ -11,30 +11,52 @@ client_of() { peer members "ns=$NS" "group=$1" | awk '{ print $1; exit }'; }
 has_lines() { [ "$(grep -c "$2" "$RUN/$1/out")" -ge "$3" ]; }
 says_progress() { peer mqadmin consumerProgress -n "$NS" -g "$1" | grep -q 'Diff Total: 0'; }
 
-our_consumer_is_administrated() {
-    local topic=Asked group=example-push name=$BROKER-asked client id text
-    new_topic $topic 4
-    c_produce "$RUN/$BROKER-$topic.sent" $topic "" seed=$topic count=40
+# administrated NAME TOPIC GROUP WORDS...: what mqadmin asks of the consumer NAME, which prints a line for each message, and to whose topic 40 were sent;
+# WORDS are in its status.
+administrated() {
+    local name=$1 topic=$2 group=$3 client id text
     id=$(sed -n 's/.*"offsetMsgId":"\([0-9A-F]*\)".*/\1/p' "$RUN/$BROKER-$topic.sent" | head -n 1)
-    NAMESRV_ADDR=$NS launch "$name" stdbuf -oL "$(dirname "$RMQ")/${EXAMPLES:-release/examples}/push_consumer" $topic 1000000
     wait_until 30 has_lines "$name" . 40 || fail "the consumer printed $(wc -l < "$RUN/$name/out") of 40"
-    wait_until 30 says_progress $group ||
-        fail "consumerProgress: $(peer mqadmin consumerProgress -n "$NS" -g $group | tr '\n' ' ')"
-    client=$(client_of $group)
-    text=$(must peer mqadmin consumerStatus -n "$NS" -g $group -i "$client")
-    has_words consumerStatus "$text" PROP_CONSUME_TYPE CONSUME_PASSIVELY $topic pullBatchSize '#Consumer MQ Detail#'
+    wait_until 30 says_progress "$group" ||
+        fail "consumerProgress: $(peer mqadmin consumerProgress -n "$NS" -g "$group" | tr '\n' ' ')"
+    client=$(client_of "$group")
+    text=$(must peer mqadmin consumerStatus -n "$NS" -g "$group" -i "$client")
+    has_words consumerStatus "$text" PROP_CONSUME_TYPE CONSUME_PASSIVELY "$topic" '#Consumer MQ Detail#' "${@:4}"
     has_words "queryMsgById with a client" \
-        "$(must peer mqadmin queryMsgById -n "$NS" -t $topic -i "$id" -g $group -d "$client")" CR_SUCCESS
+        "$(must peer mqadmin queryMsgById -n "$NS" -t "$topic" -i "$id" -g "$group" -d "$client")" CR_SUCCESS
     wait_until 10 has_lines "$name" . 41 || fail "the message was not consumed directly"
-    must peer mqadmin resetOffsetByTime -n "$NS" -g $group -t $topic -s 0 -f true > "$RUN/$BROKER-$topic.reset"
+    must peer mqadmin resetOffsetByTime -n "$NS" -g "$group" -t "$topic" -s 0 -f true > "$RUN/$BROKER-$topic.reset"
     wait_until 60 has_lines "$name" . 81 ||
         fail "after the reset $(wc -l < "$RUN/$name/out") of 81: $(tail -n 3 "$RUN/$BROKER-$topic.reset" | tr '\n' ' ')"
     stop_server "$name" 20
-    note "consumerProgress, consumerStatus, queryMsgById with direct consumption, resetOffsetByTime"
+    note "$name: consumerProgress, consumerStatus, queryMsgById with direct consumption, resetOffsetByTime"
 }
 
-case_mqadmin_of_our_consumer_on_real_533() { need_rmq; use_real 5.3.3; our_consumer_is_administrated; }
-case_mqadmin_of_our_consumer_on_ours() { use_ours; our_consumer_is_administrated; }
+pulling_is_administrated() {
+    local topic=Asked name=$BROKER-asked
+    new_topic $topic 4
+    c_produce "$RUN/$BROKER-$topic.sent" $topic "" seed=$topic count=40
+    NAMESRV_ADDR=$NS launch "$name" stdbuf -oL "$(dirname "$RMQ")/${EXAMPLES:-release/examples}/push_consumer" $topic 1000000
+    administrated "$name" $topic example-push pullBatchSize
+}
+
+popping_is_administrated() {
+    local topic=AskedPop name=$BROKER-asked-pop
+    new_topic $topic 4
+    group_pops $topic G-$topic
+    c_produce "$RUN/$BROKER-$topic.sent" $topic "" seed=$topic count=40
+    launch "$name" "$MEMBERS" popping "ns=$NS" topic=$topic group=G-$topic
+    administrated "$name" $topic G-$topic popBatchNums waitAckCount
+}
+
+our_consumers_are_administrated() {
+    need_members
+    pulling_is_administrated
+    popping_is_administrated
+}
+
+case_mqadmin_of_our_consumer_on_real_533() { need_rmq; use_real 5.3.3; our_consumers_are_administrated; }
+case_mqadmin_of_our_consumer_on_ours() { use_ours; our_consumers_are_administrated; }
 
 # ---- ordered ---------------------------------------------------------------------------------------------------------
 
