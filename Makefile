@@ -275,8 +275,8 @@ e2e: $(E2E)
 # Half an hour: outages of minutes, hundreds of rounds, a gigabyte of backlog.
 soak: $(SOAK)
 	$(Q)$(MAKE) --no-print-directory TEST_TIMEOUT=2400 soak-here
-soak-here: $(SOAK)
-	$(Q)$(RUN_TESTS) $(SOAK)
+soak-here: $(SOAK) $(B)/test/e2e/consumer_broadcast_test
+	$(Q)TL_ROUNDS=500 $(RUN_TESTS) $(SOAK) "$(B)/test/e2e/consumer_broadcast_test a_kill_leaves_a_whole_file"
 
 check-asan:
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=asan TEST_TIMEOUT=300 check

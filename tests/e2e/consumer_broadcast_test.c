@@ -15,6 +15,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
 #include "lib/usage.h"
 
 static struct tl_seen seen[3];
@@ -237,6 +238,14 @@ static void run_child(const struct tl_cluster *cluster)
     _exit(1);
 }
 
+/* make soak kills more often. */
+static int rounds(void)
+{
+    const char *text = getenv("TL_ROUNDS");
+    int many = text != NULL ? atoi(text) : 0;
+    return many > 0 ? many : 15;
+}
+
 static bool is_written(void *arg)
 {
     return count_in(arg) == 2;
@@ -255,13 +264,13 @@ static void a_kill_leaves_a_whole_file(void)
     make_folder();
     file_of(&cluster, "m", path);
     snprintf(backup, sizeof backup, "%s.bak", path);
-    for (int round = 0; round < 15; round++) {
+    for (int round = 0; round < rounds(); round++) {
         pid_t child = fork();
         if (child == 0) {
             run_child(&cluster);
         }
-        send(&cluster, sent, 40);
-        sent += 40;
+        send(&cluster, sent, 20);
+        sent += 20;
         TL_CHECK(tl_wait(is_written, path, 10000));
         usleep((useconds_t)(rand() % 120000)); /* some moment around a write */
         kill(child, SIGKILL);
@@ -316,13 +325,79 @@ static void a_file_of_java_is_read_and_kept(void)
     tl_cluster_stop(&cluster);
 }
 
+/* ---- a broker that is away ---- */
+
+struct assignment {
+    rmq_consumer *consumer;
+    const char *words;
+    bool wanted;
+};
+
+static bool is_assigned(void *arg)
+{
+    const struct assignment *assignment = arg;
+    char *text = NULL;
+    bool found = rmq_consumer_assignment(assignment->consumer, &text, NULL) == RMQ_OK &&
+                 strstr(text, assignment->words) != NULL;
+    rmq_string_free(text);
+    return found == assignment->wanted;
+}
+
+static bool is_total(void *arg)
+{
+    return atomic_load(&seen[0].total) >= *(int *)arg;
+}
+
+static void wait_total(int total)
+{
+    TL_CHECK(tl_wait(is_total, &total, 20000));
+}
+
+/* Two names for one broker: each message comes under both while both are there. */
+static void a_broker_that_is_away_for_a_while_costs_and_repeats_nothing(void)
+{
+    struct tl_cluster cluster;
+    char both[256];
+    char one[128];
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    make_folder();
+    struct tl_namesrv *namesrv = tl_namesrv_start();
+    snprintf(one, sizeof one, "here@%s", rmq_broker_addr(cluster.broker));
+    snprintf(both, sizeof both, "%s,away@%s", one, rmq_broker_addr(cluster.broker));
+    tl_namesrv_brokers(namesrv, NULL, both, 2);
+    rmq_consumer_options options = broadcast_options(&cluster, "m", &seen[0]);
+    options.namesrv_addr = tl_namesrv_addr(namesrv);
+    options.poll_name_server_interval_ms = 100;
+    rmq_consumer *consumer = start(&cluster, &options);
+    struct assignment away = {consumer, " away ", true};
+    send(&cluster, 0, 50);
+    wait_total(100);
+    tl_namesrv_brokers(namesrv, NULL, one, 2);
+    away.wanted = false;
+    TL_CHECK(tl_wait(is_assigned, &away, 20000));
+    send(&cluster, 50, 30);
+    wait_total(130);
+    tl_namesrv_brokers(namesrv, NULL, both, 2);
+    wait_total(160);
+    send(&cluster, 80, 1);
+    wait_total(162);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen[0].total), 162);
+    TL_EQUAL(atomic_load(&seen[0].different), 81);
+    tl_namesrv_stop(namesrv);
+    remove_folder();
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         TL_CASE(each_member_gets_every_message_and_goes_on_where_it_stopped),
         TL_CASE(a_message_that_fails_is_given_up),
         TL_CASE(a_spoilt_file_is_replaced_by_its_backup),
-        TL_CASE(a_kill_leaves_a_whole_file),
+        {"a_kill_leaves_a_whole_file", a_kill_leaves_a_whole_file, 600},
+        TL_CASE(a_broker_that_is_away_for_a_while_costs_and_repeats_nothing),
         TL_CASE(a_file_of_java_is_read_and_kept),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);

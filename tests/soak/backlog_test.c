@@ -2,7 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * A backlog of 1 GB on 16 queues, a cache of 16 MiB and a handler of 10 ms on 4 threads: memory
- * stays under 64 MB, waiting costs no CPU, and without the sleep the consumer is fast again.
+ * stays under 64 MB, waiting costs no CPU, and without the sleep the consumer is fast again. And a
+ * handler that holds one message for a minute: what comes again after a restart is within the span.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -104,11 +105,61 @@ static void a_slow_consumer_of_a_large_backlog_stays_small(void)
     tl_cluster_stop(&cluster);
 }
 
+/* ---- one handler that blocks ---- */
+
+#define SPAN  2000 /* consumeConcurrentlyMaxSpan; a pull of 32 may go beyond it */
+#define SMALL 16000
+#define LANES 2
+
+static struct tl_seen seen;
+static atomic_bool released;
+
+static bool is_released(void *arg)
+{
+    (void)arg;
+    return atomic_load(&released);
+}
+
+static rmq_consume_result block_at_first(const rmq_message_view *const *messages, size_t n,
+                                         rmq_consume_context *context, void *user)
+{
+    if (strcmp(rmq_message_view_property(messages[0], "n"), "0") == 0) {
+        (void)tl_wait(is_released, NULL, 200000);
+    }
+    return tl_seen_listener(messages, n, context, user);
+}
+
+static void a_handler_that_blocked_for_a_minute_repeats_at_most_the_span(void)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, LANES);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, SMALL);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", block_at_first, &seen);
+    tl_seen_wait(&seen, SMALL / LANES, 30000); /* the queue that nobody holds */
+    tl_pause(60000);
+    int before = atomic_load(&seen.different);
+    TL_CHECK(before <= SMALL / LANES + SPAN + 32);
+    TL_EQUAL(rmq_consumer_shutdown(consumer, 1000, NULL), RMQ_ERR_TIMEOUT);
+    atomic_store(&released, true);
+    rmq_consumer_destroy(consumer);
+    consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    tl_seen_wait(&seen, SMALL, 30000);
+    rmq_consumer_destroy(consumer);
+    int again = atomic_load(&seen.total) - SMALL;
+    printf("%d of %d while the first is held; %d again after the restart\n", before, SMALL, again);
+    TL_CHECK(again <= SPAN + 33);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         {"a_slow_consumer_of_a_large_backlog_stays_small",
          a_slow_consumer_of_a_large_backlog_stays_small, 300},
+        {"a_handler_that_blocked_for_a_minute_repeats_at_most_the_span",
+         a_handler_that_blocked_for_a_minute_repeats_at_most_the_span, 300},
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
