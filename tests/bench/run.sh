@@ -88,7 +88,7 @@ produce_args() {  # sync|async NS
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a + 0 > 0 && b + 0 > 0) printf "%.1fx", b / a; else printf "-" }'; }
 
 client_row() {  # NAME LIMIT BARE OURS GO JAVA
-    printf '%-28s %8s %8s | %8s %8s %8s %8s   at most %s\n' "$1" "$(ratio "$4" "$5")" "$(ratio "$4" "$6")" "$3" "$4" "${5:--}" "${6:--}" "$2"
+    printf '%-28s %8s %8s | %8s %8s %8s %8s%s\n' "$1" "$(ratio "$4" "$5")" "$(ratio "$4" "$6")" "$3" "$4" "${5:--}" "${6:--}" "${2:+   at most $2}"
 }
 
 bench_client() {
@@ -110,16 +110,35 @@ bench_client() {
         [ $kind = async ] && client_row "async, window 1000" 5 "$bare" "$ours" "$gov" "$javav"
     done
     [ "$what" != producer ] || { "$B/bench/producer_bench" "$ns" "$scale"; return 0; }
-    [ "$what" != consumer ] || "$rmq" bench produce -n "$ns" -t Bench --mode async --count $((consume_count + warm)) --size 1024 --window 1000 --warmup 0 > /dev/null 2>&1
+    [ "$what" != consumer ] || fill "$ns" Bench 1024 $((consume_count + warm))
     bare=$(measure bare "$B/bench/bare_bench" consume $consume_count)
-    local args="-n $ns -t Bench --count $consume_count --threads 16 --warmup $warm --timeout 120"
+    consume_row "push consume, 8 queues" 1.2 "$bare" "$ns" Bench $consume_count $warm
+    [ "$what" != consumer ] || consume_other_sizes "$ns"
+}
+
+fill() {  # NS TOPIC SIZE COUNT
+    "$rmq" bench produce -n "$1" -t "$2" --mode async --count "$4" --size "$3" --window 1000 --warmup 0 > /dev/null 2>&1
+}
+
+consume_row() {  # NAME LIMIT BARE NS TOPIC COUNT WARMUP
+    local args="-n $4 -t $5 --count $6 --threads 16 --warmup $7 --timeout 120" ours gov=- javav=-
     # shellcheck disable=SC2086
     ours=$(measure ours "$rmq" bench consume $args -o json)
     # shellcheck disable=SC2086
     [ -z "$go" ] || gov=$(measure go "$go" consume $args)
     # shellcheck disable=SC2086
     [ -z "$java" ] || javav=$(measure java "$java" consume $args)
-    client_row "push consume, 8 queues" 1.2 "$bare" "$ours" "$gov" "$javav"
+    client_row "$1" "$2" "$3" "$ours" "$gov" "$javav"
+}
+
+consume_other_sizes() {  # NS
+    local size count
+    for size in 128 65536; do
+        count=$((size > 1024 ? consume_count / 40 : consume_count))
+        "$rmq" topic create -n "$1" -t "Bench$size" -q 8 > /dev/null 2>&1 || return 1
+        fill "$1" "Bench$size" $size $((count + count / 20))
+        consume_row "  bodies of $size B" "" - "$1" "Bench$size" $count $((count / 20))
+    done
 }
 
 # User and system time of a process so far, in µs.
