@@ -90,6 +90,11 @@ int64_t rq_offline_walk(const struct rmq_store *store, int64_t offset, int64_t *
 bool rq_offline_entry(const struct rq_offline_queue *queue, int64_t number,
                       struct rq_store_entry *out, bool *real);
 
+/* Number of the first real entry whose message begins at or behind an offset of the commit log; the
+ * queue's end when there is none. Entries are ordered, a blank slot counts as the entry behind
+ * it. */
+int64_t rq_offline_first_from(const struct rq_offline_queue *queue, int64_t offset);
+
 /* offline_queue.c: loads all queues, sorted by topic and id. */
 rmq_status rq_offline_queues_load(struct rmq_store *store, rmq_error **err);
 void rq_offline_queues_free(struct rmq_store *store);

@@ -140,24 +140,32 @@ static void find_end(struct rq_offline_queue *queue)
     }
 }
 
-/* The first real entry whose message the commit log still has; the end when there is none. */
-static int64_t find_min(const struct rmq_store *store, const struct rq_offline_queue *queue)
+/* Number of the first real entry in [from, upto), upto when there is none. */
+static int64_t next_real(const struct rq_offline_queue *queue, int64_t from, int64_t upto,
+                         struct rq_store_entry *out)
 {
-    int64_t log_min = store->log.count > 0 ? store->log.files[0].start : 0;
+    bool real = false;
+    while (from < upto && !(rq_offline_entry(queue, from, out, &real) && real)) {
+        from++;
+    }
+    return from;
+}
+
+int64_t rq_offline_first_from(const struct rq_offline_queue *queue, int64_t offset)
+{
     int64_t low = queue->first;
     int64_t high = queue->max;
+    struct rq_store_entry entry = {0};
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        struct rq_store_entry entry;
-        bool real = false;
-        if (rq_offline_entry(queue, middle, &entry, &real) && real &&
-            entry.commit_log_offset >= log_min) {
+        int64_t real = next_real(queue, middle, high, &entry);
+        if (real == high || entry.commit_log_offset >= offset) {
             high = middle;
         } else {
-            low = middle + 1;
+            low = real + 1;
         }
     }
-    return low;
+    return next_real(queue, low, queue->max, &entry);
 }
 
 /* ---- loading ---- */
@@ -168,6 +176,7 @@ static rmq_status load_queue(struct rmq_store *store, const char *topic_dir, con
     char dir[PATH_MAX];
     int32_t id;
     struct rq_offline_queue *queue;
+    int64_t log_min = store->log.count > 0 ? store->log.files[0].start : 0;
     if (!rq_slice_to_i32(rq_slice_str(name), &id) || id < 0) {
         return RMQ_OK;
     }
@@ -181,7 +190,7 @@ static rmq_status load_queue(struct rmq_store *store, const char *topic_dir, con
     st = rq_offline_files_load(&queue->files, dir, QUEUE_DIGITS, err);
     if (st == RMQ_OK && queue->files.count > 0) {
         find_end(queue);
-        queue->min = find_min(store, queue);
+        queue->min = rq_offline_first_from(queue, log_min);
     }
     return st;
 }

@@ -77,24 +77,14 @@ static void load_topics(struct rq_verify *v)
 
 /* ---- the log ---- */
 
-/* The first entry of a queue for a message behind an offset. */
+/* Where the first message of a queue behind an offset begins, as its entry says. */
 static int64_t first_behind(const struct rq_offline_queue *queue, int64_t offset)
 {
-    int64_t low = queue->first;
-    int64_t high = queue->max;
     struct rq_store_entry entry;
     bool real = false;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (rq_offline_entry(queue, middle, &entry, &real) && real &&
-            entry.commit_log_offset > offset) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return rq_offline_entry(queue, low, &entry, &real) && real ? entry.commit_log_offset
-                                                               : INT64_MAX;
+    int64_t number = rq_offline_first_from(queue, offset + 1);
+    return rq_offline_entry(queue, number, &entry, &real) && real ? entry.commit_log_offset
+                                                                  : INT64_MAX;
 }
 
 /* Where a good record begins behind bytes that are none: the queues know, else it is the begin of a

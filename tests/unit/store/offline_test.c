@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* <rmq/store.h>: looking into stores, ours and recorded ones, checking them, damaging them,
- * building them anew. */
+/* <rmq/store.h>: looking into stores, ours and recorded ones, and checking damaged ones. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,74 +13,12 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/sys.h"
-#include "fixture.h"
+#include "look.h"
+#include "store/consume_queue.h"
 
 Suite *offline_suite(void);
 
 #define MANIFEST_MAX ((size_t)4 << 20)
-#define MESSAGES     600
-#define QUEUES       3
-
-/* ---- helpers ---- */
-
-static rmq_store *open_store(const struct fixture *fix)
-{
-    rmq_store *store = NULL;
-    rmq_error *err = NULL;
-    rmq_status st = rmq_store_open(fix->dir, NULL, &store, &err);
-    ck_assert_msg(st == RMQ_OK, "open: %s", rmq_error_message(err));
-    return store;
-}
-
-static rmq_store_check verify(const struct fixture *fix)
-{
-    rmq_store *store = open_store(fix);
-    rmq_store_check check;
-    rmq_error *err = NULL;
-    rmq_status st = rmq_store_verify(store, &check, sizeof check, &err);
-    ck_assert_msg(st == RMQ_OK, "verify: %s", rmq_error_message(err));
-    rmq_store_close(store);
-    return check;
-}
-
-/* 600 messages with keys and tags in three queues, in several log files; closed. */
-static void make_store(struct fixture *fix)
-{
-    fixture_begin(fix);
-    fixture_open(fix);
-    for (int i = 0; i < MESSAGES; i++) {
-        char properties[64];
-        snprintf(properties, sizeof properties,
-                 "KEYS\001k%d all\002TAGS\001t%d\002UNIQ_KEY\001u%d\002", i, i % 5, i);
-        struct rq_msg msg = fixture_msg("T", i % QUEUES, 300, (unsigned)i, properties);
-        fixture_append(fix, &msg);
-    }
-    fixture_close(fix);
-}
-
-/* Changes the byte at a place of a file. */
-static void flip(const struct fixture *fix, const char *name, off_t at)
-{
-    char byte;
-    int fd = open(fixture_path(fix, name), O_RDWR);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
-    byte = (char)(byte ^ 0x55);
-    ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
-    close(fd);
-}
-
-static void find_file(const struct fixture *fix, const char *dir, char out[FIXTURE_PATH])
-{
-    char line[FIXTURE_PATH];
-    char command[2 * FIXTURE_PATH];
-    snprintf(command, sizeof command, "ls %s/%s", fix->dir, dir);
-    FILE *list = popen(command, "r");
-    ck_assert_ptr_nonnull(fgets(line, sizeof line, list));
-    pclose(list);
-    line[strcspn(line, "\n")] = '\0';
-    snprintf(out, FIXTURE_PATH, "%s/%.40s", dir, line);
-}
 
 /* ---- recorded stores ---- */
 
@@ -150,7 +87,7 @@ static void compare_store(const char *name, rmq_store_verdict verdict, bool afte
     const cJSON *totals = rq_json_get(manifest, "totals");
     fixture_begin(&fix);
     fixture_unpack(&fix, name);
-    rmq_store *store = open_store(&fix);
+    rmq_store *store = look_open(&fix);
     ck_assert_int_eq(rmq_store_verify(store, &check, sizeof check, NULL), RMQ_OK);
     ck_assert_int_eq(check.verdict, verdict);
     ck_assert_int_eq(check.commit_log_min_offset, rq_json_i64(totals, "commitlog_min_offset", -1));
@@ -183,26 +120,26 @@ END_TEST
 START_TEST(a_closed_store_is_whole_and_tells_what_is_in_it)
 {
     struct fixture fix;
-    make_store(&fix);
-    rmq_store *store = open_store(&fix);
+    look_make(&fix);
+    rmq_store *store = look_open(&fix);
     rmq_store_info info;
     rmq_store_get_info(store, &info, sizeof info);
     ck_assert(info.closed && !info.in_use);
-    ck_assert_int_eq(info.messages, MESSAGES);
+    ck_assert_int_eq(info.messages, LOOK_MESSAGES);
     ck_assert_int_eq(info.topics, 1);
-    ck_assert_int_eq(info.queues, QUEUES);
-    ck_assert_int_eq(info.index_entries, 3 * MESSAGES);
+    ck_assert_int_eq(info.queues, LOOK_QUEUES);
+    ck_assert_int_eq(info.index_entries, 3 * LOOK_MESSAGES);
     ck_assert_int_eq(info.max_hash_slot_num, 100);
     ck_assert_int_eq(info.max_index_num, 200);
     ck_assert_int_eq(info.commit_log_file_size, 65536);
     ck_assert_int_eq(info.consume_queue_file_size, 400);
     ck_assert_int_ge(info.last_store_timestamp_ms, info.first_store_timestamp_ms);
     rmq_store_close(store);
-    rmq_store_check check = verify(&fix);
+    rmq_store_check check = look_verify(&fix);
     ck_assert_int_eq(check.verdict, RMQ_STORE_WHOLE);
-    ck_assert_int_eq(check.queue_entries, MESSAGES);
-    ck_assert_int_eq(check.index_entries, 3 * MESSAGES);
-    ck_assert_int_eq(check.log_messages, MESSAGES);
+    ck_assert_int_eq(check.queue_entries, LOOK_MESSAGES);
+    ck_assert_int_eq(check.index_entries, 3 * LOOK_MESSAGES);
+    ck_assert_int_eq(check.log_messages, LOOK_MESSAGES);
     fixture_end(&fix);
 }
 END_TEST
@@ -211,12 +148,12 @@ START_TEST(looking_changes_no_file)
 {
     struct fixture fix;
     char command[3 * FIXTURE_PATH];
-    make_store(&fix);
+    look_make(&fix);
     snprintf(command, sizeof command,
              "cd %s && find . -printf '%%p %%T@ %%s\\n' | sort > ../sums.$$ && chmod -R a-w .",
              fix.dir);
     ck_assert_int_eq(system(command), 0);
-    ck_assert_int_eq(verify(&fix).verdict, RMQ_STORE_WHOLE);
+    ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_WHOLE);
     snprintf(command, sizeof command, "cd %s && chmod -R u+w . && rm -f ../sums.*", fix.dir);
     ck_assert_int_eq(system(command), 0);
     fixture_end(&fix);
@@ -228,12 +165,12 @@ START_TEST(a_store_in_use_is_shown_but_not_checked)
     struct fixture fix;
     rmq_store_info info;
     rmq_store_check check;
-    make_store(&fix);
+    look_make(&fix);
     fixture_open(&fix);
-    rmq_store *store = open_store(&fix);
+    rmq_store *store = look_open(&fix);
     rmq_store_get_info(store, &info, sizeof info);
     ck_assert(info.in_use && !info.closed);
-    ck_assert_int_eq(info.messages, MESSAGES);
+    ck_assert_int_eq(info.messages, LOOK_MESSAGES);
     ck_assert_int_eq(rmq_store_verify(store, &check, sizeof check, NULL), RMQ_ERR_BUSY);
     rmq_store_close(store);
     ck_assert_int_eq(rmq_store_rebuild(fix.dir, NULL, NULL), RMQ_ERR_EXISTS);
@@ -258,12 +195,12 @@ END_TEST
 START_TEST(a_changed_body_is_found_and_the_messages_behind_it_are_not_lost)
 {
     struct fixture fix;
-    make_store(&fix);
-    flip(&fix, "commitlog/00000000000000065536", 10000);
-    rmq_store_check check = verify(&fix);
+    look_make(&fix);
+    look_flip(&fix, "commitlog/00000000000000065536", 10000);
+    rmq_store_check check = look_verify(&fix);
     ck_assert_int_eq(check.verdict, RMQ_STORE_DAMAGED);
     ck_assert_int_eq(check.damaged_places, 1);
-    ck_assert_int_eq(check.log_messages, MESSAGES - 1);
+    ck_assert_int_eq(check.log_messages, LOOK_MESSAGES - 1);
     ck_assert_int_gt(check.damaged_bytes, 300);
     ck_assert_int_lt(check.damaged_bytes, 600);
     ck_assert_int_eq(rmq_store_rebuild(fix.dir, NULL, NULL), RMQ_ERR_CORRUPT);
@@ -274,16 +211,16 @@ END_TEST
 START_TEST(a_changed_last_message_of_a_closed_store_is_damage)
 {
     struct fixture fix;
-    make_store(&fix);
-    rmq_store *store = open_store(&fix);
+    look_make(&fix);
+    rmq_store *store = look_open(&fix);
     rmq_store_info info;
     char name[64];
     rmq_store_get_info(store, &info, sizeof info);
     rmq_store_close(store);
     int64_t at = info.commit_log_max_offset - 200;
     snprintf(name, sizeof name, "commitlog/%020lld", (long long)(at / 65536 * 65536));
-    flip(&fix, name, (off_t)(at % 65536));
-    rmq_store_check check = verify(&fix);
+    look_flip(&fix, name, (off_t)(at % 65536));
+    rmq_store_check check = look_verify(&fix);
     ck_assert_int_eq(check.verdict, RMQ_STORE_DAMAGED);
     ck_assert_int_eq(check.queue_entries_ahead, 1);
     fixture_end(&fix);
@@ -293,85 +230,12 @@ END_TEST
 START_TEST(a_missing_log_file_is_found)
 {
     struct fixture fix;
-    make_store(&fix);
+    look_make(&fix);
     ck_assert_int_eq(unlink(fixture_path(&fix, "commitlog/00000000000000065536")), 0);
-    rmq_store_check check = verify(&fix);
+    rmq_store_check check = look_verify(&fix);
     ck_assert_int_eq(check.verdict, RMQ_STORE_DAMAGED);
     ck_assert_int_eq(check.missing_files, 1);
-    ck_assert_int_gt(check.log_messages, MESSAGES / 2);
-    fixture_end(&fix);
-}
-END_TEST
-
-static void check_rebuild(const struct fixture *fix)
-{
-    rmq_error *err = NULL;
-    rmq_status st = rmq_store_rebuild(fix->dir, NULL, &err);
-    ck_assert_msg(st == RMQ_OK, "rebuild: %s", rmq_error_message(err));
-    rmq_store_check check = verify(fix);
-    ck_assert_int_eq(check.verdict, RMQ_STORE_WHOLE);
-    ck_assert_int_eq(check.queue_entries, MESSAGES);
-    ck_assert_int_eq(check.index_entries, 3 * MESSAGES);
-}
-
-START_TEST(a_wrong_queue_entry_is_found_and_mended)
-{
-    static const off_t places[] = {7, 11, 19}; /* offset, size, tags code */
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        struct fixture fix;
-        make_store(&fix);
-        flip(&fix, "consumequeue/T/1/00000000000000000400", 60 + places[i]);
-        rmq_store_check check = verify(&fix);
-        ck_assert_int_eq(check.verdict, RMQ_STORE_REBUILD);
-        ck_assert_int_eq(check.queue_entries, MESSAGES - 1);
-        ck_assert_int_ge(check.queue_entries_wrong, 1);
-        check_rebuild(&fix);
-        fixture_end(&fix);
-    }
-}
-END_TEST
-
-START_TEST(missing_queue_files_are_found_and_mended)
-{
-    struct fixture fix;
-    make_store(&fix);
-    rq_sys_rmtree(fixture_path(&fix, "consumequeue/T/2"));
-    ck_assert_int_eq(unlink(fixture_path(&fix, "consumequeue/T/0/00000000000000000400")), 0);
-    rmq_store_check check = verify(&fix);
-    ck_assert_int_eq(check.verdict, RMQ_STORE_REBUILD);
-    ck_assert_int_ge(check.queue_entries_missing, MESSAGES / QUEUES);
-    ck_assert_int_eq(check.damaged_places, 0);
-    check_rebuild(&fix);
-    fixture_end(&fix);
-}
-END_TEST
-
-START_TEST(a_wrong_index_entry_is_found_and_mended)
-{
-    static const off_t places[] = {0, 11, 19}; /* hash, offset, link */
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        struct fixture fix;
-        char name[FIXTURE_PATH];
-        make_store(&fix);
-        find_file(&fix, "index", name);
-        flip(&fix, name, 40 + 100 * 4 + 150 * 20 + places[i]);
-        rmq_store_check check = verify(&fix);
-        ck_assert_int_eq(check.verdict, RMQ_STORE_REBUILD);
-        ck_assert_int_ge(check.index_entries_wrong + check.index_chains_broken, 1);
-        check_rebuild(&fix);
-        fixture_end(&fix);
-    }
-}
-END_TEST
-
-START_TEST(a_changed_slot_of_the_index_is_found)
-{
-    struct fixture fix;
-    char name[FIXTURE_PATH];
-    make_store(&fix);
-    find_file(&fix, "index", name);
-    flip(&fix, name, 40 + 50 * 4 + 3);
-    ck_assert_int_eq(verify(&fix).verdict, RMQ_STORE_REBUILD);
+    ck_assert_int_gt(check.log_messages, LOOK_MESSAGES / 2);
     fixture_end(&fix);
 }
 END_TEST
@@ -380,14 +244,14 @@ START_TEST(messages_of_a_deleted_topic_are_no_damage)
 {
     struct fixture fix;
     static const char topics[] = "{\"topicConfigTable\":{\"Other\":{\"topicName\":\"Other\"}}}";
-    make_store(&fix);
+    look_make(&fix);
     rq_sys_rmtree(fixture_path(&fix, "consumequeue/T"));
-    ck_assert_int_eq(verify(&fix).verdict, RMQ_STORE_REBUILD);
+    ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_REBUILD);
     rq_sys_mkdirs(fixture_path(&fix, "config"));
     ck_assert_int_eq(rq_sys_write_file(fixture_path(&fix, "config/topics.json"), topics,
                                        sizeof topics - 1, false, NULL),
                      RMQ_OK);
-    ck_assert_int_eq(verify(&fix).verdict, RMQ_STORE_WHOLE);
+    ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_WHOLE);
     fixture_end(&fix);
 }
 END_TEST
@@ -395,7 +259,7 @@ END_TEST
 START_TEST(a_topic_that_was_made_again_is_whole)
 {
     struct fixture fix;
-    make_store(&fix);
+    look_make(&fix);
     fixture_open(&fix);
     rq_store_delete_topic(fix.store, rq_slice_str("T"));
     for (int i = 0; i < 50; i++) {
@@ -403,7 +267,7 @@ START_TEST(a_topic_that_was_made_again_is_whole)
         fixture_append(&fix, &msg);
     }
     fixture_close(&fix);
-    rmq_store_check check = verify(&fix);
+    rmq_store_check check = look_verify(&fix);
     ck_assert_int_eq(check.queue_entries, 50);
     ck_assert_int_eq(check.queue_entries_wrong, 0);
     fixture_end(&fix);
@@ -424,7 +288,7 @@ START_TEST(progress_may_stop_a_check)
     rmq_store *store = NULL;
     rmq_store_check check;
     rmq_store_options options;
-    make_store(&fix);
+    look_make(&fix);
     rmq_store_options_init(&options, sizeof options);
     options.progress = stop_at_once;
     options.user = &calls;
@@ -432,6 +296,57 @@ START_TEST(progress_may_stop_a_check)
     ck_assert_int_eq(rmq_store_verify(store, &check, sizeof check, NULL), RMQ_ERR_STATE);
     ck_assert_int_eq(calls, 1);
     rmq_store_close(store);
+    fixture_end(&fix);
+}
+END_TEST
+
+/* ---- queues with blank slots ---- */
+
+/* Ten messages in one queue; slots 5 and 6 are blank, as after messages that were lost. */
+static void make_store_with_blanks(struct fixture *fix)
+{
+    static const char blanks[2][RQ_CQ_ENTRY_BYTES] = {{[8] = 0x7F, '\xFF', '\xFF', '\xFF'},
+                                                      {[8] = 0x7F, '\xFF', '\xFF', '\xFF'}};
+    fixture_begin(fix);
+    fixture_open(fix);
+    for (unsigned i = 0; i < 10; i++) {
+        struct rq_msg msg = fixture_msg("T", 0, 300, i, NULL);
+        fixture_append(fix, &msg);
+    }
+    fixture_close(fix);
+    int fd = open(fixture_path(fix, "consumequeue/T/0/00000000000000000000"), O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pwrite(fd, blanks, sizeof blanks, 5 * RQ_CQ_ENTRY_BYTES), sizeof blanks);
+    close(fd);
+}
+
+START_TEST(blank_slots_do_not_move_the_begin_of_a_queue)
+{
+    struct fixture fix;
+    rmq_store_queue queue;
+    make_store_with_blanks(&fix);
+    rmq_store *store = look_open(&fix);
+    ck_assert(rmq_store_queue_at(store, 0, &queue, sizeof queue));
+    ck_assert_int_eq(queue.min_offset, 0);
+    ck_assert_int_eq(queue.max_offset, 10);
+    rmq_store_close(store);
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(blank_slots_hide_no_message_behind_damage)
+{
+    struct fixture fix;
+    rmq_store_message msg;
+    make_store_with_blanks(&fix);
+    rmq_store *store = look_open(&fix);
+    ck_assert_int_eq(rmq_store_message_at(store, 0, 3, &msg, sizeof msg, NULL), RMQ_OK);
+    rmq_store_close(store);
+    look_flip(&fix, "commitlog/00000000000000000000", (off_t)msg.commit_log_offset + msg.size - 50);
+    rmq_store_check check = look_verify(&fix);
+    ck_assert_int_eq(check.damaged_places, 1);
+    ck_assert_int_eq(check.damaged_bytes, msg.size);
+    ck_assert_int_eq(check.log_messages, 9);
     fixture_end(&fix);
 }
 END_TEST
@@ -450,13 +365,11 @@ Suite *offline_suite(void)
     tcase_add_test(tc, a_changed_body_is_found_and_the_messages_behind_it_are_not_lost);
     tcase_add_test(tc, a_changed_last_message_of_a_closed_store_is_damage);
     tcase_add_test(tc, a_missing_log_file_is_found);
-    tcase_add_test(tc, a_wrong_queue_entry_is_found_and_mended);
-    tcase_add_test(tc, missing_queue_files_are_found_and_mended);
-    tcase_add_test(tc, a_wrong_index_entry_is_found_and_mended);
-    tcase_add_test(tc, a_changed_slot_of_the_index_is_found);
     tcase_add_test(tc, messages_of_a_deleted_topic_are_no_damage);
     tcase_add_test(tc, a_topic_that_was_made_again_is_whole);
     tcase_add_test(tc, progress_may_stop_a_check);
+    tcase_add_test(tc, blank_slots_do_not_move_the_begin_of_a_queue);
+    tcase_add_test(tc, blank_slots_hide_no_message_behind_damage);
     suite_add_tcase(suite, tc);
     return suite;
 }
