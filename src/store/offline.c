@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sys.h"
+#include "store/lock.h"
 
 #define LOG_DIGITS   20
 #define MAX_FINDINGS 100
@@ -24,14 +25,16 @@
 
 static rmq_status map_file(const char *path, struct rq_offline_file *file, rmq_error **err)
 {
-    struct stat info;
-    int fd = rq_sys_open(path, O_RDONLY, 0);
-    if (fd < 0 || fstat(fd, &info) < 0) {
+    struct stat info = {0};
+    int fd = rq_sys_open(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe would wait */
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
         int error = errno;
+        bool other = fd >= 0 && info.st_mode != 0 && !S_ISREG(info.st_mode);
         if (fd >= 0) {
             close(fd);
         }
-        return rq_error_set(err, RMQ_ERR_IO, "open %s: %s", path, strerror(error));
+        return rq_error_set(err, RMQ_ERR_IO, "open %s: %s", path,
+                            other ? "not a file" : strerror(error));
     }
     file->size = (size_t)info.st_size;
     file->data = file->size > 0 ? rq_sys_mmap_file(fd, file->size, false) : NULL;
@@ -88,6 +91,20 @@ static int compare_files(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* The size of a file behind which the next one begins; when none is whole, the largest. */
+static size_t size_of_each(const struct rq_offline_files *files)
+{
+    size_t largest = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        const struct rq_offline_file *file = &files->files[i];
+        if (i + 1 < files->count && file->start + (int64_t)file->size == file[1].start) {
+            return file->size;
+        }
+        largest = file->size > largest ? file->size : largest;
+    }
+    return largest;
+}
+
 rmq_status rq_offline_files_load(struct rq_offline_files *files, const char *dir, size_t digits,
                                  rmq_error **err)
 {
@@ -105,7 +122,7 @@ rmq_status rq_offline_files_load(struct rq_offline_files *files, const char *dir
     closedir(d);
     if (files->count > 0) {
         qsort(files->files, files->count, sizeof *files->files, compare_files);
-        files->file_size = files->files[0].size;
+        files->file_size = size_of_each(files);
     }
     return st;
 }
@@ -232,21 +249,6 @@ void rq_offline_options(rmq_store_options *out, const rmq_store_options *given)
     }
 }
 
-/* The lock that a broker holds on byte 0 of the file "lock". */
-static bool is_in_use(const char *root)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/lock", root);
-    int fd = rq_sys_open(path, O_RDONLY, 0);
-    if (fd < 0) {
-        return false;
-    }
-    struct flock range = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    bool taken = fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
-    close(fd);
-    return taken;
-}
-
 static rmq_status set_paths(struct rmq_store *store, const char *dir, rmq_error **err)
 {
     char log[PATH_MAX];
@@ -270,7 +272,6 @@ static rmq_status set_paths(struct rmq_store *store, const char *dir, rmq_error 
                             store->commit_log_dir);
     }
     store->closed = access(abort_path, F_OK) < 0;
-    store->in_use = is_in_use(store->root);
     return RMQ_OK;
 }
 
@@ -294,8 +295,8 @@ static rmq_status load(struct rmq_store *store, rmq_error **err)
     return st;
 }
 
-rmq_status rmq_store_open(const char *dir, const rmq_store_options *options, rmq_store **out,
-                          rmq_error **err)
+rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, int *lock_fd,
+                           rmq_store **out, rmq_error **err)
 {
     struct rmq_store *store = rq_calloc(1, sizeof *store);
     if (!store) {
@@ -304,6 +305,11 @@ rmq_status rmq_store_open(const char *dir, const rmq_store_options *options, rmq
     rq_offline_options(&store->options, options);
     rq_map_init(&store->by_name);
     rmq_status st = set_paths(store, dir, err);
+    if (st == RMQ_OK && lock_fd) {
+        st = rq_store_lock(store->root, lock_fd, err);
+    } else if (st == RMQ_OK) {
+        store->in_use = rq_store_is_locked(store->root);
+    }
     if (st == RMQ_OK) {
         st = load(store, err);
     }
@@ -313,6 +319,12 @@ rmq_status rmq_store_open(const char *dir, const rmq_store_options *options, rmq
     }
     *out = store;
     return RMQ_OK;
+}
+
+rmq_status rmq_store_open(const char *dir, const rmq_store_options *options, rmq_store **out,
+                          rmq_error **err)
+{
+    return rq_offline_open(dir, options, NULL, out, err);
 }
 
 void rmq_store_close(rmq_store *store)

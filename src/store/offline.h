@@ -28,7 +28,7 @@ struct rq_offline_files {
     struct rq_offline_file *files;
     size_t count;
     size_t cap;
-    size_t file_size; /* of the first file; 0 = there is none */
+    size_t file_size; /* that each should have; 0 = there is none */
 };
 
 struct rq_offline_queue {
@@ -66,6 +66,12 @@ struct rmq_store {
     bool closed;
     bool in_use;
 };
+
+/* rmq_store_open, also of a store that is to be changed: with lock_fd not NULL it takes the
+ * directory's lock before it looks (RMQ_ERR_EXISTS when somebody has it), and *lock_fd is the
+ * caller's to close, also after a failure behind that; before it is -1. */
+rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, int *lock_fd,
+                           rmq_store **out, rmq_error **err);
 
 /* Maps every file of a directory whose name has that many digits. A directory that is missing has
  * none. */

@@ -24,9 +24,9 @@ static void count_queues(const struct rmq_store *store, rmq_store_info *info)
         info->queues++;
         info->consume_queue_files += (int64_t)queue->files.count;
         info->messages += queue->max - queue->min;
-        if (info->consume_queue_file_size == 0) {
-            info->consume_queue_file_size = (int64_t)queue->files.file_size;
-        }
+        int64_t size = (int64_t)queue->files.file_size; /* that of a file cut short is less */
+        info->consume_queue_file_size =
+            size > info->consume_queue_file_size ? size : info->consume_queue_file_size;
     }
 }
 

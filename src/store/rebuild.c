@@ -78,10 +78,6 @@ static rmq_status remove_derived(const struct rmq_store *store, const rmq_store_
 static rmq_status check_log(struct rmq_store *store, rmq_store_check *check, rmq_error **err)
 {
     rmq_status st = rmq_store_verify(store, check, sizeof *check, err);
-    if (st == RMQ_ERR_BUSY) {
-        st =
-            rq_error_set(err, RMQ_ERR_EXISTS, "the store in %s is in use by a broker", store->root);
-    }
     if (st == RMQ_OK && !store->options.salvage &&
         (check->damaged_places > 0 || check->missing_files > 0)) {
         return rq_error_set(
@@ -128,15 +124,16 @@ static bool tell(int64_t offset, void *user)
                                      progress->given->user);
 }
 
+/* lock_fd: held since before the log was looked at, so that no broker comes in between; taken
+ * over. */
 static rmq_status recover(const char *dir, const rmq_store_info *info,
-                          const rmq_store_options *given, const char *commit_log_dir,
-                          rmq_error **err)
+                          const rmq_store_options *given, int *lock_fd, rmq_error **err)
 {
     struct rq_store_options options;
     struct rq_store *store = NULL;
     rq_table_defaults(&rq_store_table, &options);
     options.store_path_root_dir = dir;
-    options.store_path_commit_log = commit_log_dir;
+    options.store_path_commit_log = given->commit_log_dir;
     options.clean_resource_interval_ms = NO_RETENTION_MS;
     options.message_delay_level = given->message_delay_level && *given->message_delay_level
                                       ? given->message_delay_level
@@ -148,15 +145,18 @@ static rmq_status recover(const char *dir, const rmq_store_info *info,
                                                                                             : NULL,
                                    .user = &progress,
                                    .told = progress.begin,
-                                   .salvage = given->salvage};
+                                   .salvage = given->salvage,
+                                   .lock_fd = *lock_fd};
     rmq_status st = rq_store_open_watched(&options, &watch, &store, err);
-    if (st == RMQ_OK) {
-        st = rq_store_flush(store, err);
-        rq_store_close(store);
+    *lock_fd = watch.lock_fd;
+    if (st != RMQ_OK) {
+        return st;
     }
+    st = rq_store_flush(store, err);
     if (st == RMQ_OK && watch.tell) {
         tell(progress.end, &progress);
     }
+    rq_store_close(store);
     return st;
 }
 
@@ -166,16 +166,22 @@ rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options, 
     rmq_store_info info;
     rmq_store_check check;
     rmq_store_options given;
+    int lock_fd = -1;
     rq_offline_options(&given, options);
-    rmq_status st = rmq_store_open(dir, &given, &store, err);
-    if (st != RMQ_OK) {
-        return st;
+    rmq_status st = rq_offline_open(dir, &given, &lock_fd, &store, err);
+    if (st == RMQ_OK) {
+        rmq_store_get_info(store, &info, sizeof info);
+        st = check_log(store, &check, err);
     }
-    rmq_store_get_info(store, &info, sizeof info);
-    st = check_log(store, &check, err);
     if (st == RMQ_OK) {
         st = remove_derived(store, &check, err);
     }
     rmq_store_close(store);
-    return st == RMQ_OK ? recover(dir, &info, &given, given.commit_log_dir, err) : st;
+    if (st == RMQ_OK) {
+        st = recover(dir, &info, &given, &lock_fd, err);
+    }
+    if (lock_fd >= 0) {
+        close(lock_fd);
+    }
+    return st;
 }

@@ -16,16 +16,15 @@
 #include "base/sys.h"
 #include "base/time.h"
 #include "store/contents.h"
+#include "store/lock.h"
 #include "store/store_priv.h"
 #include "wire/properties.h"
 
 #define FILE_ABORT      "abort"
 #define FILE_CHECKPOINT "checkpoint"
-#define FILE_LOCK       "lock"
 #define DIR_COMMIT_LOG  "commitlog"
 #define DIR_QUEUES      "consumequeue"
 #define DIR_INDEX       "index"
-#define LOCK_TEXT       "lock"
 
 #define CATCH_UP_TRIES 100
 #define HELD_MAX_MS    10000000 /* a longer time is a wall clock that was set */
@@ -73,30 +72,6 @@ static rmq_status set_root(struct rq_store *store, rmq_error **err)
     if (rq_sys_mkdirs(store->root) < 0) {
         return rq_error_set(err, rq_store_io_status(errno), "make %s: %s", store->root,
                             strerror(errno));
-    }
-    return RMQ_OK;
-}
-
-/* A lock of the open file on byte 0: it stands against the record lock that Java takes there, and
- * against a second store of this process. */
-static rmq_status lock_root(struct rq_store *store, rmq_error **err)
-{
-    char path[PATH_MAX];
-    rq_store_path(store, FILE_LOCK, path);
-    store->lock_fd = rq_sys_open(path, O_RDWR | O_CREAT, 0644);
-    if (store->lock_fd < 0) {
-        return rq_error_set(err, RMQ_ERR_IO, "open %s: %s", path, strerror(errno));
-    }
-    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    if (fcntl(store->lock_fd, F_OFD_SETLK, &range) < 0) {
-        bool taken = errno == EAGAIN || errno == EACCES;
-        return rq_error_set(err, taken ? RMQ_ERR_EXISTS : RMQ_ERR_IO,
-                            taken ? "the store in %s is in use by another broker"
-                                  : "lock the store in %s",
-                            store->root);
-    }
-    if (rq_sys_pwrite(store->lock_fd, LOCK_TEXT, strlen(LOCK_TEXT), 0) < 0) {
-        return rq_error_set(err, rq_store_io_status(errno), "write %s: %s", path, strerror(errno));
     }
     return RMQ_OK;
 }
@@ -214,8 +189,8 @@ static void free_store(struct rq_store *store)
 static rmq_status open_files(struct rq_store *store, rmq_error **err)
 {
     rmq_status st = set_root(store, err);
-    if (st == RMQ_OK) {
-        st = lock_root(store, err);
+    if (st == RMQ_OK && store->lock_fd < 0) {
+        st = rq_store_lock(store->root, &store->lock_fd, err);
     }
     if (st == RMQ_OK) {
         st = init_parts(store, err);
@@ -251,6 +226,10 @@ rmq_status rq_store_open_watched(const struct rq_store_options *options,
     }
     store->lock_fd = -1;
     store->watch = watch;
+    if (watch) {
+        store->lock_fd = watch->lock_fd;
+        watch->lock_fd = -1;
+    }
     rq_disk_init(&store->disk);
     rq_dispatcher_init(&store->dispatcher);
     rq_flusher_init(&store->flusher);

@@ -115,6 +115,7 @@ struct rq_store_watch {
     bool (*tell)(int64_t offset, void *user);
     void *user;
     bool salvage;
+    int lock_fd;  /* the directory's lock, when it is held already: the store's from then on; -1 */
     int64_t told; /* private */
 };
 rmq_status rq_store_open_watched(const struct rq_store_options *options,
