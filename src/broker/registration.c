@@ -16,6 +16,7 @@
 
 #define NAMESRVS_MAX       64
 #define UNREGISTER_WAIT_MS 1000
+#define FIRST_RETRY_MS     1000
 
 static void start_round(struct rq_task *task);
 static void period_over(struct rq_timer *timer);
@@ -179,9 +180,28 @@ static void tell_waiters(struct rq_list *waiters)
     }
 }
 
+/* A name server that was away, as when it is started after its brokers, is asked again soon, and
+ * ever more seldom up to the period. */
+static void plan_retry(struct rq_registration *registration)
+{
+    int64_t period_ms = registration->broker->settings.broker.register_name_server_period;
+    if (registration->succeeded == registration->count) {
+        registration->retry_ms = 0;
+        return;
+    }
+    registration->retry_ms = registration->retry_ms ? registration->retry_ms * 2 : FIRST_RETRY_MS;
+    if (registration->retry_ms >= period_ms) {
+        registration->retry_ms = period_ms;
+    }
+    rq_timer_start(registration->loop, &registration->timer, registration->retry_ms);
+}
+
 static void end_round(struct rq_registration *registration)
 {
     tell_waiters(&registration->current);
+    if (!registration->stopped) {
+        plan_retry(registration);
+    }
     if (registration->again && !registration->stopped) {
         registration->again = false;
         start_round(&registration->start_task);

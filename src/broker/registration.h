@@ -48,7 +48,8 @@ struct rq_registration {
     struct rq_task start_task;
     int running; /* calls of the round that are not answered */
     int succeeded;
-    bool again; /* asked for while a round was running */
+    int64_t retry_ms; /* until the next round, when not all accepted the last; 0 = the period */
+    bool again;       /* asked for while a round was running */
     bool stopped;
     struct rq_list current; /* waiters of this round */
     struct rq_list next;    /* waiters of the next one */

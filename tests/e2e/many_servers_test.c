@@ -4,6 +4,7 @@
  * Many brokers and name servers in one process: started and stopped in any order, again and again,
  * behind a list in which one name server is silent and one is dead.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "lib/cases.h"
 #include "lib/fake_namesrv.h"
+#include "lib/proxy.h"
 #include "lib/usage.h"
 
 #define WAIT_MS 20000
@@ -88,6 +90,36 @@ static void a_silent_and_a_dead_name_server_in_the_list_are_no_obstacle(void)
     tl_namesrv_stop(silent);
 }
 
+/* Whether the name server knows a broker. */
+static bool has_broker(void *arg)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    char *info = NULL;
+    TL_OK(rmq_admin_create(arg, &admin, &err));
+    rmq_status st = rmq_admin_cluster_info(admin, 0, &info, NULL);
+    bool found = st == RMQ_OK && strstr(info, "early") != NULL;
+    rmq_string_free(info);
+    rmq_admin_destroy(admin);
+    return found;
+}
+
+/* Long before the 30 s until the next registration that is due. */
+static void a_broker_that_is_started_before_its_name_server_is_known_soon(void)
+{
+    rmq_namesrv *namesrv = start_namesrv();
+    const char *addr = rmq_namesrv_addr(namesrv);
+    struct tl_proxy *way = tl_proxy_start(addr);
+    tl_proxy_refuse(way, true);
+    rmq_broker *broker = start_broker("early", tl_proxy_addr(way));
+    TL_CHECK(!has_broker((void *)(uintptr_t)addr));
+    tl_proxy_refuse(way, false);
+    TL_CHECK(tl_wait(has_broker, (void *)(uintptr_t)addr, WAIT_MS));
+    rmq_broker_stop(broker);
+    tl_proxy_stop(way);
+    rmq_namesrv_stop(namesrv);
+}
+
 static void brokers_and_name_servers_stop_in_any_order(void)
 {
     for (int order = 0; order < MANY; order++) {
@@ -158,6 +190,7 @@ int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         TL_CASE(a_silent_and_a_dead_name_server_in_the_list_are_no_obstacle),
+        TL_CASE(a_broker_that_is_started_before_its_name_server_is_known_soon),
         TL_CASE(brokers_and_name_servers_stop_in_any_order),
         {"two_hundred_rounds_leave_nothing_behind", two_hundred_rounds_leave_nothing_behind, 100},
     };
