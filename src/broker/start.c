@@ -21,6 +21,7 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
+#define MASTER_ID         0
 #define REGISTER_WAIT_MS  6000
 #define PATH_ROOM         4096
 #define TEMPORARY_SLOTS   "65536"
@@ -57,6 +58,11 @@ static rmq_status check_settings(struct rmq_broker *broker, rmq_error **err)
     if (options->broker_role == RQ_ROLE_SYNC_MASTER) {
         RQ_LOG(WARN, "brokerRole SYNC_MASTER acts as ASYNC_MASTER: there are no slaves",
                "broker=%s", options->broker_name);
+    }
+    if (options->broker_id != MASTER_ID) { /* clients would look for a master in vain */
+        RQ_LOG(WARN, "brokerId is taken as 0, that of a master", "brokerId=%lld",
+               (long long)options->broker_id);
+        options->broker_id = MASTER_ID;
     }
     rmq_status st = rq_server_name_check("brokerName", rq_slice_str(options->broker_name), err);
     st = st ? st

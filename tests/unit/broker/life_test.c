@@ -117,6 +117,19 @@ START_TEST(a_template_that_an_earlier_run_left_makes_no_topics_when_that_is_swit
 }
 END_TEST
 
+START_TEST(a_master_has_the_id_of_one_whatever_was_set)
+{
+    const char *const pairs[] = {"brokerId", "7", NULL};
+    rmq_broker *broker = start_broker(pairs);
+    struct raw *ns = raw_open(rmq_broker_namesrv_addr(broker));
+    char text[128];
+    snprintf(text, sizeof text, "\"brokerAddrs\":{\"0\":\"%s\"}", rmq_broker_addr(broker));
+    ck_assert(raw_has(raw_route(ns, RQ_TOPIC_DEFAULT), text));
+    raw_close(ns);
+    rmq_broker_stop(broker);
+}
+END_TEST
+
 START_TEST(a_port_in_use_is_an_error_that_names_it)
 {
     rmq_broker *broker = start_broker(NULL);
@@ -498,6 +511,7 @@ Suite *life_suite(void)
     tcase_add_test(tc, a_broker_starts_again_on_its_store_with_all_it_knew);
     tcase_add_test(tc,
                    a_template_that_an_earlier_run_left_makes_no_topics_when_that_is_switched_off);
+    tcase_add_test(tc, a_master_has_the_id_of_one_whatever_was_set);
     tcase_add_test(tc, a_port_in_use_is_an_error_that_names_it);
     tcase_add_loop_test(tc, an_ipv6_address_is_registered_in_brackets, 0, 2);
     tcase_add_test(tc, a_broker_registers_at_several_name_servers_and_bears_a_dead_one);
