@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/time.h"
 #include "broker/broker.h"
 #include "store/disk.h"
 
@@ -34,6 +35,7 @@ void rq_fault_init(struct rq_fault *fault)
 {
     atomic_init(&fault->active, false);
     atomic_init(&fault->refused, 0);
+    atomic_init(&fault->refused_until_ms, 0);
     rq_mutex_init(&fault->lock);
     rq_list_init(&fault->rules);
     rq_list_init(&fault->delayed);
@@ -71,6 +73,17 @@ void rq_fault_refuse(struct rq_fault *fault, enum rq_refuse what, bool refuse)
     } else {
         atomic_fetch_and_explicit(&fault->refused, ~(unsigned)what, memory_order_relaxed);
     }
+}
+
+void rq_fault_refuse_connections_for(struct rq_fault *fault, int64_t ms)
+{
+    atomic_store_explicit(&fault->refused_until_ms, rq_deadline_ms(ms), memory_order_relaxed);
+}
+
+bool rq_fault_refuses_connections(const struct rq_fault *fault)
+{
+    return rq_fault_refuses(fault, RQ_REFUSE_CONNECTIONS) ||
+           rq_mono_ms() < atomic_load_explicit(&fault->refused_until_ms, memory_order_relaxed);
 }
 
 void rq_fault_free(struct rq_fault *fault)
@@ -153,15 +166,25 @@ static bool delay(struct rq_fault *fault, const struct rq_request *request, int6
     return true;
 }
 
-/* Takes the first rule that matches; one that is used up is freed, so the remark is copied. */
-static bool take_rule(struct rq_fault *fault, int code, struct rq_fault_rule *out, char **remark)
+/* What takes faults back is spared by rules for every code when it comes as a request. */
+static bool is_spared(const struct rq_request *request)
 {
+    return request->in->header->code == RQ_REQ_UPDATE_BROKER_CONFIG &&
+           request->broker->settings.broker.fault_injection_enable;
+}
+
+/* Takes the first rule that matches; one that is used up is freed, so the remark is copied. */
+static bool take_rule(struct rq_fault *fault, const struct rq_request *request,
+                      struct rq_fault_rule *out, char **remark)
+{
+    int code = request->in->header->code;
+    bool spared = is_spared(request);
     bool found = false;
     rq_mutex_lock(&fault->lock);
     RQ_LIST_FOREACH_SAFE(node, next, &fault->rules)
     {
         struct rule *rule = RQ_CONTAINER_OF(node, struct rule, node);
-        if (rule->what.code != -1 && rule->what.code != code) {
+        if ((rule->what.code != -1 || spared) && rule->what.code != code) {
             continue;
         }
         *out = rule->what;
@@ -196,7 +219,7 @@ bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request)
         return true;
     }
     if (!atomic_load_explicit(&fault->active, memory_order_relaxed) ||
-        !take_rule(fault, request->in->header->code, &rule, &remark)) {
+        !take_rule(fault, request, &rule, &remark)) {
         return false;
     }
     bool handled = true;
@@ -283,6 +306,7 @@ void rmq_broker_fault_clear(rmq_broker *broker)
     if (broker) {
         rq_fault_clear(&broker->fault);
         atomic_store_explicit(&broker->fault.refused, 0, memory_order_relaxed);
+        rq_fault_refuse_connections_for(&broker->fault, 0);
         rq_disk_set_clock_offset(rq_store_disk(broker->store), 0);
         rq_disk_clear(rq_store_disk(broker->store));
         rq_store_pause_dispatch(broker->store, false);

@@ -24,7 +24,9 @@ struct rq_fault {
     /* atomic: relaxed hint that there are rules, so that the usual request takes no lock */
     _Atomic bool active;
     _Atomic unsigned refused; /* atomic: relaxed; bits of enum rq_refuse */
-    struct rq_mutex lock;     /* rank: broker tables; guards the lists */
+    /* atomic: relaxed; monotonic, until when connections are refused */
+    _Atomic int64_t refused_until_ms;
+    struct rq_mutex lock; /* rank: broker tables; guards the lists */
     struct rq_list rules;
     struct rq_list delayed; /* requests that wait */
 };
@@ -41,6 +43,10 @@ struct rq_fault_rule {
 enum rq_refuse { RQ_REFUSE_CONNECTIONS = 1, RQ_REFUSE_WRITES = 2 };
 
 void rq_fault_refuse(struct rq_fault *fault, enum rq_refuse what, bool refuse);
+
+/* Refuses connections for a time only: whoever asked over one cannot take it back. */
+void rq_fault_refuse_connections_for(struct rq_fault *fault, int64_t ms);
+bool rq_fault_refuses_connections(const struct rq_fault *fault);
 static inline bool rq_fault_refuses(const struct rq_fault *fault, enum rq_refuse what)
 {
     return (atomic_load_explicit(&fault->refused, memory_order_relaxed) & (unsigned)what) != 0;

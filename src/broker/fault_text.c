@@ -4,8 +4,8 @@
  * Misbehaviour asked for in words, for a broker in another process: the property "fault" of a
  * change of settings (25), when the broker was started with faultInjectionEnable=true. "answer 310
  * times=2 code=2 remark=busy", "delay 11 ms=500", "drop -1 times=1", "cut 15", "refuse
- * connections", "refuse writes", "refuse nothing", "pause dispatch", "resume dispatch", "clock
- * 60000", "clear".
+ * connections ms=5000", "refuse writes", "refuse nothing", "pause dispatch", "resume dispatch",
+ * "clock 60000", "clear".
  */
 #include <string.h>
 
@@ -14,7 +14,8 @@
 #include "broker/broker.h"
 #include "broker/fault.h"
 
-#define WORDS_MAX 8
+#define WORDS_MAX  8
+#define REFUSED_MS 10000 /* nobody could take it back */
 
 struct words {
     char *items[WORDS_MAX];
@@ -91,11 +92,16 @@ static rmq_status add_rule(rmq_broker *broker, const struct words *words, rmq_er
 
 static rmq_status refuse(rmq_broker *broker, const struct words *words, rmq_error **err)
 {
+    int32_t ms;
     if (is(words, 1, "connections")) {
-        rq_fault_refuse(&broker->fault, RQ_REFUSE_CONNECTIONS, true);
+        if (!number_of(words, "ms", REFUSED_MS, &ms) || ms <= 0) {
+            return wrong(err, "refuse connections ms=NUMBER");
+        }
+        rq_fault_refuse_connections_for(&broker->fault, ms);
     } else if (is(words, 1, "writes")) {
         rq_fault_refuse(&broker->fault, RQ_REFUSE_WRITES, true);
     } else if (is(words, 1, "nothing")) {
+        rq_fault_refuse_connections_for(&broker->fault, 0);
         rq_fault_refuse(&broker->fault, RQ_REFUSE_CONNECTIONS, false);
         rq_fault_refuse(&broker->fault, RQ_REFUSE_WRITES, false);
     } else {

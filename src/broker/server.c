@@ -29,9 +29,8 @@ static struct rq_broker_loop *loop_of(struct rmq_broker *broker, const struct rq
 static void on_open(void *user, struct rq_conn *conn)
 {
     struct rmq_broker *broker = user;
-    struct rq_session *session = rq_fault_refuses(&broker->fault, RQ_REFUSE_CONNECTIONS)
-                                     ? NULL
-                                     : rq_calloc(1, sizeof *session);
+    struct rq_session *session =
+        rq_fault_refuses_connections(&broker->fault) ? NULL : rq_calloc(1, sizeof *session);
     if (!session) {
         rq_conn_close(conn, RMQ_ERR_NOMEM);
         return;

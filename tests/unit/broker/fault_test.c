@@ -116,6 +116,44 @@ START_TEST(connections_are_refused_and_the_open_ones_cut)
 }
 END_TEST
 
+START_TEST(faults_in_words_can_be_taken_back)
+{
+    ck_assert_int_eq(say("answer -1 times=-1 code=2")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(max_offset_code(), RQ_RESP_SYSTEM_BUSY);
+    ck_assert_int_eq(say("clear")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(max_offset_code(), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(say("cut 25")->header.code, RQ_RESP_SUCCESS); /* when it is meant */
+    raw_send(raw, RQ_REQ_UPDATE_BROKER_CONFIG, 0, NULL, NULL, rq_slice(NULL, 0));
+    ck_assert(raw_is_closed(raw));
+    raw_close(raw);
+    raw = raw_open(rmq_broker_addr(broker));
+    ck_assert_int_eq(max_offset_code(), RQ_RESP_SUCCESS);
+}
+END_TEST
+
+static bool takes_connections(void)
+{
+    struct raw *one = raw_open(rmq_broker_addr(broker));
+    struct raw_answer answer;
+    struct rq_hdr_queue header = {.topic = rq_slice_str("T")};
+    raw_send(one, RQ_REQ_GET_MAX_OFFSET, 0, &rq_tab_queue, &header, rq_slice(NULL, 0));
+    bool answered = raw_next(one, &answer, RAW_WAIT_MS);
+    raw_close(one);
+    return answered;
+}
+
+START_TEST(connections_are_refused_in_words_for_a_time_only)
+{
+    ck_assert_int_eq(say("refuse connections ms=60000")->header.code, RQ_RESP_SUCCESS);
+    ck_assert(!takes_connections());
+    ck_assert_int_eq(say("refuse nothing")->header.code, RQ_RESP_SUCCESS); /* over an open one */
+    ck_assert(takes_connections());
+    ck_assert_int_eq(say("refuse connections ms=300")->header.code, RQ_RESP_SUCCESS);
+    ck_eventually(takes_connections());
+    ck_assert_int_eq(say("refuse connections ms=0")->header.code, RQ_RESP_SYSTEM_ERROR);
+}
+END_TEST
+
 START_TEST(a_clock_that_jumps_delivers_what_was_delayed)
 {
     struct rq_buf properties;
@@ -177,6 +215,8 @@ Suite *fault_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, words_make_the_next_answers_what_a_test_wants);
+    tcase_add_test(tc, faults_in_words_can_be_taken_back);
+    tcase_add_test(tc, connections_are_refused_in_words_for_a_time_only);
     tcase_add_test(tc, words_that_say_nothing_are_refused);
     tcase_add_test(tc, a_broker_that_was_not_started_for_it_does_not_misbehave);
     tcase_add_test(tc, writes_are_refused_until_they_are_not);
