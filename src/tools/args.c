@@ -121,6 +121,23 @@ static int store_value(const struct tool_option *option, const char *value)
     return TOOL_GO;
 }
 
+/* Length of the command in its synopsis, "topic create" of "topic create -t TOPIC [options]". */
+static int command_length(const char *synopsis)
+{
+    size_t length = 0;
+    for (size_t next = 0;;) {
+        next += strspn(synopsis + next, "abcdefghijklmnopqrstuvwxyz");
+        if (synopsis[next] != ' ' && synopsis[next] != '\0') {
+            return (int)length;
+        }
+        length = next;
+        if (synopsis[next] == '\0' || strchr("-[", synopsis[next + 1]) != NULL) {
+            return (int)length;
+        }
+        next++;
+    }
+}
+
 /* One option at argv[*at]; *at moves on to its value when that is a word of its own. */
 static int take_option(const struct tool_usage *usage, int argc, char **argv, int *at)
 {
@@ -129,7 +146,8 @@ static int take_option(const struct tool_usage *usage, int argc, char **argv, in
     size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
     const struct tool_option *option = find_option(usage, word, length);
     if (option == NULL) {
-        return tool_wrong("there is no option %.*s; see rmq %s --help", (int)length, word, argv[0]);
+        return tool_wrong("there is no option %.*s; see rmq %.*s --help", (int)length, word,
+                          command_length(usage->synopsis), usage->synopsis);
     }
     if (option->type == TOOL_FLAG) {
         *(bool *)option->target = true;
@@ -158,7 +176,8 @@ int tool_parse(const struct tool_usage *usage, int argc, char **argv)
         } else if (!only_words && word[0] == '-' && word[1] != '\0') {
             rc = take_option(usage, argc, argv, &i);
         } else if (usage->positional == NULL || *usage->positional != NULL) {
-            rc = tool_wrong("'%s' is not expected here; see rmq %s --help", word, argv[0]);
+            rc = tool_wrong("'%s' is not expected here; see rmq %.*s --help", word,
+                            command_length(usage->synopsis), usage->synopsis);
         } else {
             *usage->positional = word;
         }

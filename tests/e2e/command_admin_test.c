@@ -36,6 +36,8 @@ static void topics_are_created_and_deleted_at_the_shell(void)
     expect(&cluster, "topic delete -t %s -c nowhere", 1,
            "no master is registered in cluster nowhere");
     expect(&cluster, "topic delete", 2, "a topic is needed: -t TOPIC");
+    expect(&cluster, "topic create --nope", 2, "see rmq topic create --help");
+    expect(&cluster, "topic list this", 2, "see rmq topic list --help");
     expect(&cluster, "topic remove", 2, "there is no command 'remove'");
     tl_cluster_stop(&cluster);
 }
