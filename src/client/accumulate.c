@@ -31,11 +31,10 @@ struct rq_accumulator {
     int64_t linger_ms;
     size_t most_bytes;
 
-    struct rq_mutex lock;     /* rank 8: the open batches; only the loop is posted to with it */
-    struct rq_list open;      /* guarded by lock: oldest first */
-    struct rq_buf properties; /* guarded by lock: to work in */
-    bool armed;               /* guarded by lock: arm was posted or the timer runs */
-    bool closed;              /* guarded by lock */
+    struct rq_mutex lock; /* rank 8: the open batches; only the loop is posted to with it */
+    struct rq_list open;  /* guarded by lock: oldest first */
+    bool armed;           /* guarded by lock: arm was posted or the timer runs */
+    bool closed;          /* guarded by lock */
 
     struct rq_task arm;    /* owned by the loop once posted */
     struct rq_timer timer; /* owned by the loop */
@@ -247,11 +246,11 @@ static struct batch *find_locked(struct rq_accumulator *accumulator, const struc
     return batch;
 }
 
-static rmq_status add_locked(struct rq_accumulator *accumulator, struct batch *batch,
-                             struct rq_send_op *op, const rmq_message *message, rmq_error **err)
+static rmq_status add_locked(struct batch *batch, struct rq_send_op *op, const rmq_message *message,
+                             rmq_error **err)
 {
     rmq_status st = rq_send_add_item(message, op->more_pairs, op->started_ms, op->unique_id,
-                                     &accumulator->properties, &batch->body, &batch->ids, err);
+                                     &batch->body, &batch->ids, err);
     if (st == RMQ_OK) {
         rq_list_add_tail(&batch->passengers, &op->mate);
         batch->bytes += message->body->size;
@@ -282,8 +281,8 @@ rmq_status rq_accumulator_add(struct rq_accumulator *accumulator, struct rq_send
 {
     rq_mutex_lock(&accumulator->lock);
     struct batch *batch = find_locked(accumulator, op, message);
-    rmq_status st = batch ? add_locked(accumulator, batch, op, message, err)
-                          : rq_error_set(err, RMQ_ERR_NOMEM, "batch");
+    rmq_status st =
+        batch ? add_locked(batch, op, message, err) : rq_error_set(err, RMQ_ERR_NOMEM, "batch");
     bool leaves = batch && leave_or_wait_locked(accumulator, batch);
     rq_mutex_unlock(&accumulator->lock);
     if (leaves) {
@@ -303,7 +302,6 @@ struct rq_accumulator *rq_accumulator_create(struct rmq_producer *producer)
         accumulator->most_bytes = (size_t)producer->options.batch_max_bytes;
         rq_mutex_init(&accumulator->lock);
         rq_list_init(&accumulator->open);
-        rq_buf_init(&accumulator->properties, RQ_SEND_PROPERTIES_MAX);
         accumulator->arm.run = arm;
         rq_timer_init(&accumulator->timer, fire);
     }
@@ -313,7 +311,6 @@ struct rq_accumulator *rq_accumulator_create(struct rmq_producer *producer)
 void rq_accumulator_free(struct rq_accumulator *accumulator)
 {
     if (accumulator) {
-        rq_buf_free(&accumulator->properties);
         rq_mutex_destroy(&accumulator->lock);
         rq_free(accumulator);
     }

@@ -218,14 +218,12 @@ rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const
 
 /* ---- send_batch.c: the same for several messages. Any thread ---- */
 
-#define RQ_SEND_PROPERTIES_MAX ((size_t)128 * 1024) /* of a buffer for one message's */
-#define RQ_SEND_BATCH_MAX      ((size_t)32 << 20)
+#define RQ_SEND_BATCH_MAX ((size_t)32 << 20)
 
 /* Appends one record to a batch and its id to ids, with commas between. id has RQ_UNIQUE_ID_MAX + 1
- * bytes; properties is a buffer to work in. Nothing is appended on an error but RMQ_ERR_NOMEM. */
+ * bytes. Nothing is appended on an error but RMQ_ERR_NOMEM. */
 rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs, int64_t mono_ms,
-                            char *id, struct rq_buf *properties, struct rq_buf *out,
-                            struct rq_buf *ids, rmq_error **err);
+                            char *id, struct rq_buf *out, struct rq_buf *ids, rmq_error **err);
 
 /* A batch whose records are there; takes body and ids over. envelope: a message with the topic and
  * the wait flag of all. */

@@ -24,7 +24,10 @@ static const char *topic_of(const rmq_message *message)
 static rmq_status check_batch_item(const rmq_message *first, const rmq_message *message,
                                    size_t index, rmq_error **err)
 {
-    if (!message || !message->body || message->body->size == 0) {
+    if (!message) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch is NULL", index);
+    }
+    if (!message->body || message->body->size == 0) {
         return rq_error_set(err, RMQ_ERR_INVALID, "message %zu of the batch has no body", index);
     }
     if (strcmp(topic_of(first), topic_of(message)) != 0) {
@@ -74,29 +77,28 @@ rmq_status rq_send_check_batch(const struct rmq_producer *producer,
 }
 
 rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs, int64_t mono_ms,
-                            char *id, struct rq_buf *properties, struct rq_buf *out,
-                            struct rq_buf *ids, rmq_error **err)
+                            char *id, struct rq_buf *out, struct rq_buf *ids, rmq_error **err)
 {
     size_t n = rq_unique_id(mono_ms, id);
-    rq_buf_clear(properties);
-    rq_send_add_pairs(properties, rq_message_pairs(message), true);
-    rq_send_add_pairs(properties, more_pairs, true);
-    rq_send_add_own(properties, id, n, message->wait_store_ok, 0);
-    rmq_status st = rq_send_check_properties(properties->len, topic_of(message), err);
-    if (st != RMQ_OK) {
-        return st;
+    size_t at =
+        rq_batch_begin(out, message->flag, rq_slice(message->body->data, message->body->size));
+    size_t properties_at = out->len;
+    rq_send_add_pairs(out, rq_message_pairs(message), true);
+    rq_send_add_pairs(out, more_pairs, true);
+    rq_send_add_own(out, id, n, message->wait_store_ok, 0);
+    if (rq_buf_status(out) == RMQ_OK) {
+        rmq_status st = rq_send_check_properties(out->len - properties_at, topic_of(message), err);
+        if (st != RMQ_OK) {
+            out->len = at;
+            return st;
+        }
     }
-    struct rq_batch_item item = {.flag = message->flag,
-                                 .body = rq_slice(message->body->data, message->body->size),
-                                 .properties = rq_slice(properties->data, properties->len)};
-    st = rq_buf_status(properties) != RMQ_OK ? rq_buf_status(properties) : rq_batch_add(out, &item);
-    if (st == RMQ_OK && ids->len > 0) {
+    rq_batch_end(out, at);
+    if (ids->len > 0) {
         rq_buf_add_char(ids, ',');
     }
-    if (st == RMQ_OK) {
-        rq_buf_add(ids, id, n);
-        st = rq_buf_status(ids);
-    }
+    rq_buf_add(ids, id, n);
+    rmq_status st = rq_buf_status(out) != RMQ_OK ? rq_buf_status(out) : rq_buf_status(ids);
     return st == RMQ_OK ? st : rq_error_set(err, st, "batch for topic %s", topic_of(message));
 }
 
@@ -104,15 +106,11 @@ static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *
                                size_t count, struct rq_buf *out, struct rq_buf *ids,
                                rmq_error **err)
 {
-    struct rq_buf properties;
     char id[RQ_UNIQUE_ID_MAX + 1];
-    rq_buf_init(&properties, RQ_SEND_PROPERTIES_MAX);
     rmq_status st = RMQ_OK;
     for (size_t i = 0; i < count && st == RMQ_OK; i++) {
-        st = rq_send_add_item(messages[i], op->more_pairs, op->started_ms, id, &properties, out,
-                              ids, err);
+        st = rq_send_add_item(messages[i], op->more_pairs, op->started_ms, id, out, ids, err);
     }
-    rq_buf_free(&properties);
     size_t limit = (size_t)op->producer->options.max_message_size;
     if (st == RMQ_OK && out->len > limit) {
         st = rq_error_set(err, RMQ_ERR_TOO_LARGE,
@@ -126,6 +124,28 @@ static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *
                                  : rq_error_set(err, RMQ_ERR_NOMEM, "batch of %zu messages", count);
     }
     return st;
+}
+
+/* Bytes of an item, at most: what the message has, the item's frame, WAIT and UNIQ_KEY. */
+static size_t item_size(const rmq_message *message)
+{
+    return message->body->size + (message->text_len - message->topic_len) + ITEM_OWN;
+}
+
+/* Room for all, so that no record is copied as the buffers grow. A batch for which there is none is
+ * refused when it is encoded. */
+static void make_room(const struct rq_send_op *op, const rmq_message *const *messages, size_t count,
+                      struct rq_buf *out, struct rq_buf *ids)
+{
+    size_t sum = count * op->more_pairs.n;
+    size_t ids_size = count * (strlen(op->unique_id) + 1);
+    for (size_t i = 0; i < count; i++) {
+        sum += item_size(messages[i]);
+    }
+    if (sum < RQ_SEND_BATCH_MAX && ids_size < RQ_SEND_BATCH_MAX) {
+        (void)rq_buf_reserve(out, sum + 1);
+        (void)rq_buf_reserve(ids, ids_size + 1);
+    }
 }
 
 /* The envelope: what travels once for all. */
@@ -151,6 +171,7 @@ rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const
     struct rq_buf body, ids;
     rq_buf_init(&body, RQ_SEND_BATCH_MAX);
     rq_buf_init(&ids, RQ_SEND_BATCH_MAX);
+    make_room(op, messages, count, &body, &ids);
     st = encode_batch(op, messages, count, &body, &ids, err);
     rq_buf_free(&body);
     rq_buf_free(&ids);
@@ -169,19 +190,15 @@ rmq_status rq_send_prepare_carrier(struct rq_send_op *op, const rmq_message *env
     return op->body && op->ids ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "batch");
 }
 
-/* Bytes of an item, at most: what the message has, the item's frame, WAIT and UNIQ_KEY. */
-static size_t item_size(const rmq_message *message)
-{
-    return message->body->size + (message->text_len - message->topic_len) + ITEM_OWN;
-}
-
 size_t rq_send_batch_fits(const struct rmq_producer *producer, const rmq_message *const *messages,
                           size_t count)
 {
     size_t limit = (size_t)producer->options.max_message_size;
     size_t sum = 0;
     size_t n = 0;
-    while (n < count && messages[n] && messages[n]->body && sum + item_size(messages[n]) <= limit) {
+    while (n < count && messages[n] && messages[n]->body &&
+           rq_message_same_group(messages[0], messages[n]) &&
+           sum + item_size(messages[n]) <= limit) {
         sum += item_size(messages[n]);
         n++;
     }

@@ -61,23 +61,37 @@ static bool is_retry_count(const char *name)
            strcmp(name, RQ_PROP_MAX_RECONSUME_TIMES) == 0;
 }
 
+/* In wire form they are as long as in the message: each NUL becomes a separator. */
+static void add_pairs(struct rq_buf *out, struct rq_slice pairs)
+{
+    if (pairs.n == 0 || !rq_buf_reserve(out, pairs.n)) {
+        return;
+    }
+    char *p = out->data + out->len;
+    char *end = p + pairs.n;
+    memcpy(p, pairs.p, pairs.n);
+    while (p < end) {
+        p += strlen(p);
+        *p++ = RQ_PROP_NAME_END;
+        p += strlen(p);
+        *p++ = RQ_PROP_VALUE_END;
+    }
+    out->len += pairs.n;
+}
+
 void rq_send_add_pairs(struct rq_buf *out, struct rq_slice pairs, bool counts_too)
 {
-    const char *p = pairs.p;
-    const char *end = p + pairs.n;
-    while (p < end) {
-        size_t name_n = strlen(p);
-        const char *value = p + name_n + 1;
-        size_t value_n = strlen(value);
-        if (!counts_too && is_retry_count(p)) {
-            p = value + value_n + 1;
-            continue;
+    if (counts_too) {
+        add_pairs(out, pairs);
+        return;
+    }
+    while (pairs.n > 0) {
+        size_t value_at = strlen(pairs.p) + 1;
+        size_t n = value_at + strlen(pairs.p + value_at) + 1;
+        if (!is_retry_count(pairs.p)) {
+            add_pairs(out, rq_slice(pairs.p, n));
         }
-        rq_buf_add(out, p, name_n);
-        rq_buf_add_char(out, RQ_PROP_NAME_END);
-        rq_buf_add(out, value, value_n);
-        rq_buf_add_char(out, RQ_PROP_VALUE_END);
-        p = value + value_n + 1;
+        pairs = rq_slice(pairs.p + n, pairs.n - n);
     }
 }
 

@@ -5,10 +5,15 @@
  * with a 4-byte and properties with a 2-byte length. Called by producers, by the broker's send, and
  * by consumers that unwrap. Counterpart: MessageDecoder.encodeMessage, MessageBatch.
  */
+#include <string.h>
+
+#include "base/bytes.h"
 #include "base/err.h"
 #include "wire/message.h"
 
 #define ITEM_FIXED 22 /* size 4, magic 4, CRC 4, flag 4, body length 4, properties length 2 */
+#define FLAG_AT    12
+#define BODY_AT    16 /* its length, then its bytes, then the properties' length */
 
 rmq_status rq_batch_next(struct rq_cursor *c, struct rq_batch_item *item, rmq_error **err)
 {
@@ -45,16 +50,38 @@ rmq_status rq_batch_add(struct rq_buf *out, const struct rq_batch_item *item)
         }
         return out->status;
     }
-    size_t size = rq_batch_item_size(item);
-    if (!rq_buf_reserve(out, size)) {
+    if (!rq_buf_reserve(out, rq_batch_item_size(item))) {
         return rq_buf_status(out);
     }
-    rq_buf_add_be32(out, (uint32_t)size);
-    rq_buf_add_be64(out, 0);
-    rq_buf_add_be32(out, (uint32_t)item->flag);
-    rq_buf_add_be32(out, (uint32_t)item->body.n);
-    rq_buf_add_slice(out, item->body);
-    rq_buf_add_be16(out, (uint16_t)item->properties.n);
+    size_t at = rq_batch_begin(out, item->flag, item->body);
     rq_buf_add_slice(out, item->properties);
+    rq_batch_end(out, at);
     return rq_buf_status(out);
+}
+
+size_t rq_batch_begin(struct rq_buf *out, int32_t flag, struct rq_slice body)
+{
+    size_t at = out->len;
+    if (rq_buf_reserve(out, ITEM_FIXED + body.n)) {
+        char *item = out->data + at;
+        memset(item, 0, FLAG_AT); /* size, which end knows, magic and CRC */
+        rq_store_be32(item + FLAG_AT, (uint32_t)flag);
+        rq_store_be32(item + BODY_AT, (uint32_t)body.n);
+        if (body.n > 0) {
+            memcpy(item + BODY_AT + 4, body.p, body.n);
+        }
+        out->len += ITEM_FIXED + body.n;
+    }
+    return at;
+}
+
+void rq_batch_end(struct rq_buf *out, size_t at)
+{
+    if (rq_buf_status(out) == RMQ_OK) {
+        char *item = out->data + at;
+        size_t size = out->len - at;
+        size_t body_n = rq_load_be32(item + BODY_AT);
+        rq_store_be32(item, (uint32_t)size);
+        rq_store_be16(item + BODY_AT + 4 + body_n, (uint16_t)(size - ITEM_FIXED - body_n));
+    }
 }

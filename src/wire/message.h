@@ -134,6 +134,12 @@ rmq_status rq_batch_next(struct rq_cursor *c, struct rq_batch_item *item, rmq_er
 /* Appends an item. Errors (also sticky in the buffer): RMQ_ERR_TOO_LARGE for properties above 32767
  * bytes, RMQ_ERR_NOMEM. */
 rmq_status rq_batch_add(struct rq_buf *out, const struct rq_batch_item *item);
+
+/* The same in two steps, for who writes the properties, at most 32767 bytes, right behind the body.
+ * begin returns the place of the item, which end is given; to take an item back, set out->len to
+ * it. Errors are sticky in the buffer; end then does nothing. */
+size_t rq_batch_begin(struct rq_buf *out, int32_t flag, struct rq_slice body);
+void rq_batch_end(struct rq_buf *out, size_t at);
 size_t rq_batch_item_size(const struct rq_batch_item *item);
 
 /* ---- hosts ---- */

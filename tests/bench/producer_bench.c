@@ -3,7 +3,7 @@
 /*
  * The producer over ways of sending, body sizes and threads: for each cell CPU time a message of
  * this process, messages a second, time until the answer (of a batch: of its request; one-way: of
- * the call), and allocations of the library a message. producer_bench NAMESRV [SCALE]
+ * the call), and allocations of the library a message. producer_bench NAMESRV [SCALE [MODE]]
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,8 +21,12 @@
 #define MOST_SAMPLES 200000
 #define MOST_THREADS 64
 
-enum mode { MODE_SYNC, MODE_ASYNC, MODE_ONEWAY, MODE_BATCH, MODES };
-static const char *const mode_names[MODES] = {"sync", "async", "oneway", "batch of 32"};
+enum mode { MODE_SYNC, MODE_ASYNC, MODE_ONEWAY, MODE_BATCH, MODE_BATCH_ASYNC, MODES };
+static const char *const mode_names[MODES] = {"sync", "async", "oneway", "batch of 32",
+                                              "async by 32"};
+static const size_t sizes[] = {128, 1024, 16384, 262144};
+
+#define SIZES (sizeof sizes / sizeof sizes[0])
 
 /* ---- allocations of the library ---- */
 
@@ -134,30 +138,48 @@ static void run_waiting(struct run *run, rmq_message *message)
     }
 }
 
-static void run_batches(struct run *run, const rmq_message *message)
+static void fill_list(const rmq_message *list[BATCH], const rmq_message *message)
 {
-    const rmq_message *list[BATCH];
     for (size_t i = 0; i < BATCH; i++) {
         list[i] = message;
     }
+}
+
+static void run_batches(struct run *run, const rmq_message *message)
+{
+    const rmq_message *list[BATCH];
+    fill_list(list, message);
     for (int64_t n; (n = claim(run, BATCH)) > 0;) {
         int64_t begin = now_ns();
         note(run, rmq_producer_send_batch(run->producer, list, (size_t)n, 0, NULL, NULL), begin);
     }
 }
 
-/* The producer's window is what holds the sender back. */
-static void run_async(struct run *run, rmq_message *message)
+/* One message, or a batch of so many. */
+static rmq_status start_async(const struct run *run, const rmq_message *const *list, size_t n,
+                              struct flight *flight)
 {
-    struct flight *flights = calloc((size_t)run->count, sizeof *flights);
+    return run->mode == MODE_ASYNC
+               ? rmq_producer_send_async(run->producer, list[0], answered, flight, NULL)
+               : rmq_producer_send_batch_async(run->producer, list, n, NULL, answered, flight,
+                                               NULL);
+}
+
+/* The producer's window is what holds the sender back. */
+static void run_async(struct run *run, const rmq_message *message)
+{
+    const rmq_message *list[BATCH];
+    int64_t step = run->mode == MODE_ASYNC ? 1 : BATCH;
+    struct flight *flights = calloc((size_t)(run->count / step + 1), sizeof *flights);
     if (!flights) {
         abort();
     }
-    for (int64_t i = 0; claim(run, 1) > 0; i++) {
-        flights[i] = (struct flight){.run = run, .begin_ns = now_ns()};
+    fill_list(list, message);
+    struct flight *flight = flights;
+    for (int64_t n; (n = claim(run, step)) > 0; flight++) {
+        *flight = (struct flight){.run = run, .begin_ns = now_ns()};
         atomic_fetch_add_explicit(&run->flying, 1, memory_order_relaxed);
-        if (rmq_producer_send_async(run->producer, message, answered, &flights[i], NULL) !=
-            RMQ_OK) {
+        if (start_async(run, list, (size_t)n, flight) != RMQ_OK) {
             atomic_fetch_add_explicit(&run->errors, 1, memory_order_relaxed);
             atomic_fetch_sub_explicit(&run->flying, 1, memory_order_relaxed);
         }
@@ -173,7 +195,7 @@ static void *work(void *arg)
 {
     struct run *run = arg;
     rmq_message *message = make_message(run);
-    if (run->mode == MODE_ASYNC) {
+    if (run->mode == MODE_ASYNC || run->mode == MODE_BATCH_ASYNC) {
         run_async(run, message);
     } else if (run->mode == MODE_BATCH) {
         run_batches(run, message);
@@ -259,37 +281,45 @@ static void measure(struct run *run, int64_t count)
     print_row(run, wall, cpu, atomic_load(&allocations) - before);
 }
 
+/* All sizes and thread counts of one way of sending. */
+static void measure_mode(struct run *run, enum mode mode, int64_t scale)
+{
+    static const int threads[] = {1, 16, 64};
+    run->mode = mode;
+    for (size_t s = 0; s < SIZES; s++) {
+        if (mode >= MODE_BATCH && sizes[s] * BATCH > 4194304) {
+            continue; /* beyond maxMessageSize */
+        }
+        /* At most 512 MiB a cell. */
+        int64_t most = ((int64_t)512 << 20) / (int64_t)sizes[s];
+        int64_t count = (mode == MODE_SYNC ? 60000 : 200000) / scale;
+        run->size = sizes[s];
+        for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
+            run->threads = threads[t];
+            measure(run, count < most / scale ? count : most / scale);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = {128, 1024, 16384, 262144};
-    static const int threads[] = {1, 16, 64};
     int64_t scale = argc > 2 ? atoll(argv[2]) : 1;
+    const char *only = argc > 3 ? argv[3] : NULL;
     if (argc < 2 || scale < 1 || rmq_set_allocator(count_malloc, count_realloc, free) != RMQ_OK) {
-        fprintf(stderr, "producer_bench NAMESRV [SCALE]\n");
+        fprintf(stderr, "producer_bench NAMESRV [SCALE [MODE]]\n");
         return 2;
     }
     struct run run = {.producer = start_producer(argv[1]), .topic = "Bench"};
     run.samples_us = calloc(MOST_SAMPLES, sizeof *run.samples_us);
-    run.body = calloc(1, sizes[3]);
+    run.body = calloc(1, sizes[SIZES - 1]);
     if (!run.samples_us || !run.body) {
         return 1;
     }
     printf("%-12s %7s %7s | %8s %10s %8s %8s %8s %8s\n", "producer", "bytes", "threads", "CPU µs",
            "messages/s", "p50 µs", "p99", "p99.9", "allocs");
     for (int mode = 0; mode < MODES; mode++) {
-        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-            for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
-                run.mode = (enum mode)mode;
-                run.size = sizes[s];
-                run.threads = threads[t];
-                if (mode == MODE_BATCH && sizes[s] * BATCH > 4194304) {
-                    continue; /* beyond maxMessageSize */
-                }
-                /* At most 512 MiB a cell. */
-                int64_t most = ((int64_t)512 << 20) / (int64_t)sizes[s];
-                int64_t count = (mode == MODE_SYNC ? 60000 : 200000) / scale;
-                measure(&run, count < most / scale ? count : most / scale);
-            }
+        if (!only || strcmp(only, mode_names[mode]) == 0) {
+            measure_mode(&run, (enum mode)mode, scale);
         }
     }
     rmq_producer_destroy(run.producer);
