@@ -23,8 +23,9 @@
 #include "net/gate.h"
 #include "net/loop_priv.h"
 
-#define PAGE_BYTES     4096
-#define TIMER_SLACK_NS 5000UL /* a rest ends in time; the system's default is 50 µs */
+#define PAGE_BYTES       4096
+#define BASE_DESCRIPTORS 4      /* of an event base: epoll, a pair for signals, and one to spare */
+#define TIMER_SLACK_NS   5000UL /* a rest ends in time; the system's default is 50 µs */
 
 void rq_loop_awake(struct rq_loop *loop)
 {
@@ -184,8 +185,29 @@ static void map_alive(struct rq_loop *loop)
     loop->alive = page;
 }
 
+/* libevent ends the process when it gets none for a new base, so they are asked for before. Another
+ * thread may take them meanwhile, which nobody can rule out. */
+static bool has_descriptors(void)
+{
+    int fds[BASE_DESCRIPTORS];
+    int n = 0;
+    while (n < BASE_DESCRIPTORS && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0) {
+        n++;
+    }
+    int error = errno;
+    bool enough = n == BASE_DESCRIPTORS;
+    while (n > 0) {
+        close(fds[--n]);
+    }
+    errno = error;
+    return enough;
+}
+
 static struct event_base *make_base(void)
 {
+    if (!has_descriptors()) {
+        return NULL;
+    }
     struct event_config *config = event_config_new();
     if (!config) {
         return NULL;
