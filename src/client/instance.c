@@ -158,6 +158,20 @@ static rmq_status make_instance(const struct rq_instance_options *options,
     return RMQ_OK;
 }
 
+/* A client of the same id has its own name servers: to share it would lead to their brokers. */
+static rmq_status check_namesrv(const struct rq_instance *instance, const char *given,
+                                rmq_error **err)
+{
+    const char *servers = rq_namesrv_list(instance->namesrv);
+    if (strcmp(servers, given) == 0) {
+        return RMQ_OK;
+    }
+    return rq_error_set(err, RMQ_ERR_EXISTS,
+                        "client %s is there already with name servers %s: one for %s needs another "
+                        "instanceName",
+                        instance->client_id, servers, given);
+}
+
 static rmq_status get_by_id(const struct rq_instance_options *options,
                             const struct addresses *namesrv, const char *client_id,
                             struct rq_instance **out, rmq_error **err)
@@ -169,7 +183,9 @@ static rmq_status get_by_id(const struct rq_instance_options *options,
     rmq_status st = RMQ_OK;
     rq_mutex_lock(&registry->lock);
     struct rq_instance *instance = rq_map_get(&registry->instances, rq_slice_str(client_id));
-    if (!instance) {
+    if (instance) {
+        st = check_namesrv(instance, namesrv->given, err);
+    } else {
         st = make_instance(options, namesrv, client_id, &instance, err);
         if (st == RMQ_OK) {
             st = rq_map_put(&registry->instances, rq_slice_str(client_id), instance);
