@@ -25,22 +25,24 @@ RMQ_BEGIN_DECLS
 RMQ_API rmq_status rmq_message_create(const char *topic, rmq_message **out, rmq_error **err);
 
 /* Sets the one tag of the message (property TAGS). Copied; "" removes it. Errors: RMQ_ERR_INVALID
- * for bytes 1 or 2 in it, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * for bytes 1 or 2 in it, RMQ_ERR_TOO_LARGE, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_set_tag(rmq_message *message, const char *tag);
 
 /* Adds a key by which the message can be found (property KEYS; keys are separated by one blank, so
- * a key must not hold one). Copied. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * a key must not hold one). Copied. Errors: RMQ_ERR_INVALID, RMQ_ERR_TOO_LARGE, RMQ_ERR_NOMEM.
+ * Since 0.1.0. */
 RMQ_API rmq_status rmq_message_add_key(rmq_message *message, const char *key);
 
 /* Sets a property of the user's. Names that RocketMQ reserves, empty names and values, and bytes 1
- * and 2 are refused. Copied. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * and 2 are refused. Copied. A message takes 64 KiB of properties; brokers take half of it, which a
+ * send checks. Errors: RMQ_ERR_INVALID, RMQ_ERR_TOO_LARGE, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_set_property(rmq_message *message, const char *name,
                                             const char *value);
 
 /* Sets the message group (property __SHARDINGKEY): messages of a group go to one queue, chosen by
  * the hash of the group unless the send says otherwise, and are consumed in order by orderly
  * consumers and by 5.x FIFO consumers. Copied; "" removes it. Errors: RMQ_ERR_INVALID,
- * RMQ_ERR_NOMEM. Since 0.1.0. */
+ * RMQ_ERR_TOO_LARGE, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_set_message_group(rmq_message *message, const char *group);
 
 /* Delay level 1 … 18 (1s 5s 10s 30s 1m … 2h with the default table of a broker); 0 = none. Errors:

@@ -110,7 +110,7 @@ typedef struct rmq_producer_options {
 typedef void (*rmq_send_fn)(const rmq_send_result *result, const rmq_error *err, void *user);
 
 /* Chooses a queue: returns an index in 0 … count-1; anything else is RMQ_ERR_INVALID. Runs on the
- * sending thread. */
+ * sending thread; it must not shut the producer down, which waits for the send. */
 typedef size_t (*rmq_queue_selector_fn)(const rmq_message *message, size_t count, void *user);
 
 /* The queues of a topic that take messages, sorted by broker name and queue id. */
@@ -149,7 +149,8 @@ typedef enum rmq_send_mode {
  * returning anything but RMQ_OK, which the send returns. after runs once for each before: on the
  * sending thread of a blocking or one-way send, on the callback thread, ahead of the callback or
  * event, of an asynchronous one. No lock of the library is held. They may send; a send from a hook
- * runs the hooks, too. */
+ * runs the hooks, too. check and before must not shut the producer down, which waits for the send,
+ * nor after on the sending thread. */
 typedef struct rmq_send_hook {
     size_t struct_size;
     const char *name; /* for messages; copied */
@@ -166,7 +167,8 @@ RMQ_API void rmq_producer_options_init(rmq_producer_options *options, size_t siz
 
 /* Creates and starts a producer: connects in the background, does not wait for a server. The caller
  * shuts it down and destroys it. Errors: RMQ_ERR_INVALID (group, address, range),
- * RMQ_ERR_NO_NAMESRV (none given), RMQ_ERR_NOMEM, RMQ_ERR_IO. Since 0.1.0. */
+ * RMQ_ERR_NO_NAMESRV (none given), RMQ_ERR_EXISTS (an instanceName that is in use: with this group,
+ * or for other name servers), RMQ_ERR_NOMEM, RMQ_ERR_IO. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer **out,
                                        rmq_error **err);
 RMQ_API rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq_producer **out,
@@ -232,8 +234,8 @@ RMQ_API int32_t rmq_queues_queue_id(const rmq_queues *queues, size_t index); /* 
 RMQ_API void rmq_queues_free(rmq_queues *queues);
 
 /* Sends several messages of one topic as one request. Refused before sending: no messages,
- * different topics or wait flags, delay levels, retry topics, more than maxMessageSize in all. The
- * result has the ids of all, separated by commas, and the offset of the first. Errors as
+ * different topics, message groups or wait flags, delay levels and times, retry topics, more than
+ * maxMessageSize in all. The result has the ids of all, separated by commas, and the offset of the first. Errors as
  * rmq_producer_send. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_batch(rmq_producer *producer,
                                            const rmq_message *const *messages, size_t count,
@@ -241,7 +243,7 @@ RMQ_API rmq_status rmq_producer_send_batch(rmq_producer *producer,
                                            rmq_error **err);
 
 /* Sends any number of messages of one topic, in their order, as batches of at most maxMessageSize
- * each, one after the other; a message that is as large as the limit goes alone, and is refused
+ * and one message group each, one after the other; a message that is as large as the limit goes alone, and is refused
  * when it is larger. timeout_ms is the deadline of each batch. Stops at the first that fails;
  * *stored (may be NULL) tells how many messages from the first on were stored. Errors as
  * rmq_producer_send_batch. Since 0.1.0. */

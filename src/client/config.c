@@ -136,7 +136,10 @@ rmq_status rmq_config_parse(rmq_config *config, const char *text, rmq_error **er
         }
         char *equals = strchr(key, '=');
         if (!equals) {
-            st = rq_error_set(err, RMQ_ERR_INVALID, "configuration: \"%s\" is not key=value", key);
+            st = rq_error_set(err, RMQ_ERR_INVALID,
+                              "configuration: \"%s\" is not key=value; a ; within a value is "
+                              "written \\;",
+                              key);
             break;
         }
         *equals = '\0';

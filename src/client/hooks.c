@@ -102,7 +102,8 @@ static rmq_status ask_checks(struct rmq_send_context *context, rmq_error **err)
     return RMQ_OK;
 }
 
-static void run_before(struct rmq_send_context *context)
+/* When it fails, those that ran are ended with the error. */
+static rmq_status run_before(struct rmq_send_context *context, rmq_error **err)
 {
     context->before = true;
     for (size_t i = 0; i < context->hooks->count; i++) {
@@ -113,6 +114,20 @@ static void run_before(struct rmq_send_context *context)
         }
     }
     context->before = false;
+    rmq_status st = rq_buf_status(&context->pairs);
+    if (st != RMQ_OK) {
+        rmq_error *why = NULL;
+        rq_error_set(&why, st, "send to topic %s: hooks put more than %zu bytes of properties",
+                     context->topic, PAIRS_MAX);
+        context->messages = NULL;
+        rq_hooks_end(rq_hooks_retain(context), NULL, why);
+        if (err) {
+            *err = why;
+        } else {
+            rmq_error_destroy(why);
+        }
+    }
+    return st;
 }
 
 struct rmq_send_context *rq_hooks_retain(struct rmq_send_context *context)
@@ -154,11 +169,7 @@ rmq_status rq_hooks_begin(const struct rq_hooks *hooks, const char *group,
     rq_buf_init(&context->pairs, PAIRS_MAX);
     rmq_status st = ask_checks(context, err);
     if (st == RMQ_OK) {
-        run_before(context);
-        st = rq_buf_status(&context->pairs);
-        if (st != RMQ_OK) {
-            rq_error_set(err, st, "properties that hooks put");
-        }
+        st = run_before(context, err);
     }
     context->messages = NULL;
     if (st != RMQ_OK) {

@@ -7,6 +7,7 @@
  */
 #include "client/message.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,21 +122,42 @@ static char *find_pair(const struct rmq_message *message, const char *name, char
     return NULL;
 }
 
+static void cut_out(struct rmq_message *message, char *start, const char *end)
+{
+    size_t behind = (size_t)(message->text + message->text_len - end);
+    memmove(start, end, behind);
+    message->text_len -= (size_t)(end - start);
+}
+
 static void remove_pair(struct rmq_message *message, const char *name)
 {
     char *value, *end;
     char *start = find_pair(message, name, &value, &end);
     if (start) {
-        size_t behind = (size_t)(message->text + message->text_len - end);
-        memmove(start, end, behind);
-        message->text_len -= (size_t)(end - start);
+        cut_out(message, start, end);
     }
 }
 
+/* Where a text of the message itself begins, behind text_len when it is somebody else's. */
+static size_t place_of(const struct rmq_message *message, const char *text)
+{
+    uintptr_t at = (uintptr_t)text - (uintptr_t)message->text;
+    return at < message->text_len ? (size_t)at : SIZE_MAX;
+}
+
+static const char *text_at(const struct rmq_message *message, size_t place, const char *otherwise)
+{
+    return place != SIZE_MAX ? message->text + place : otherwise;
+}
+
+/* name and value may be texts of the message, as its getters return them: the new pair is written
+ * before the old one goes. */
 rmq_status rq_message_put(struct rmq_message *message, const char *name, const char *value)
 {
     size_t name_size = strlen(name) + 1;
     size_t value_size = strlen(value) + 1;
+    size_t name_place = place_of(message, name);
+    size_t value_place = place_of(message, value);
     if (name_size + value_size > MESSAGE_TEXT_MAX) {
         return RMQ_ERR_TOO_LARGE;
     }
@@ -143,10 +165,15 @@ rmq_status rq_message_put(struct rmq_message *message, const char *name, const c
         return message->text_len + name_size + value_size > MESSAGE_TEXT_MAX ? RMQ_ERR_TOO_LARGE
                                                                              : RMQ_ERR_NOMEM;
     }
-    remove_pair(message, name);
-    memcpy(message->text + message->text_len, name, name_size);
-    memcpy(message->text + message->text_len + name_size, value, value_size);
+    char *added = message->text + message->text_len;
+    memcpy(added, text_at(message, name_place, name), name_size);
+    memcpy(added + name_size, text_at(message, value_place, value), value_size);
+    char *old_value, *old_end;
+    char *old = find_pair(message, added, &old_value, &old_end);
     message->text_len += name_size + value_size;
+    if (old) {
+        cut_out(message, old, old_end);
+    }
     return RMQ_OK;
 }
 
@@ -221,6 +248,13 @@ rmq_status rmq_message_set_message_group(rmq_message *message, const char *group
         remove_pair(message, RQ_PROP_SHARDING_KEY);
     }
     return st;
+}
+
+bool rq_message_same_group(const struct rmq_message *a, const struct rmq_message *b)
+{
+    return a->grouped == b->grouped &&
+           (!a->grouped || strcmp(rmq_message_property(a, RQ_PROP_SHARDING_KEY),
+                                  rmq_message_property(b, RQ_PROP_SHARDING_KEY)) == 0);
 }
 
 rmq_status rmq_message_set_delay_level(rmq_message *message, int level)

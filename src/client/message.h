@@ -68,6 +68,9 @@ rmq_status rq_message_copy_to(const struct rmq_message *message, const char *top
 /* A message of its own with the same body; NULL when out of memory. */
 struct rmq_message *rq_message_copy(const struct rmq_message *message);
 
+/* Whether one queue is right for both: of one message group, or both of none. */
+bool rq_message_same_group(const struct rmq_message *a, const struct rmq_message *b);
+
 /* Sets any property, also a reserved one: for the library's own use. */
 rmq_status rq_message_put(struct rmq_message *message, const char *name, const char *value);
 

@@ -355,6 +355,24 @@ static rmq_status check_codes(const char *text, rmq_error **err)
         text, RQ_RETRY_CODES_MAX);
 }
 
+/* Combinations with which no send could succeed. */
+static rmq_status check_times(const rmq_producer_options *options, rmq_error **err)
+{
+    if (options->send_msg_max_timeout_per_request_ms == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "producer option sendMsgMaxTimeoutPerRequest: 0 ms would end each "
+                            "attempt at once; -1 is the default");
+    }
+    if (options->auto_batch && options->batch_max_delay_ms >= options->send_msg_timeout_ms) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "producer option batchMaxDelayMs: %lld ms, but sends end after %lld ms "
+                            "(sendMsgTimeout)",
+                            (long long)options->batch_max_delay_ms,
+                            (long long)options->send_msg_timeout_ms);
+    }
+    return RMQ_OK;
+}
+
 static rmq_status check_producer(const rmq_producer_options *options, rmq_error **err)
 {
     enum rq_compress_choice choice;
@@ -373,7 +391,7 @@ static rmq_status check_producer(const rmq_producer_options *options, rmq_error 
     if (st == RMQ_OK) {
         st = check_codes(options->retry_response_codes, err);
     }
-    return st;
+    return st == RMQ_OK ? check_times(options, err) : st;
 }
 
 rmq_status rq_producer_options_load(const rmq_producer_options *from, rmq_producer_options *to,

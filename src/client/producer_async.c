@@ -113,7 +113,7 @@ static rmq_status start_hooked(struct rmq_producer *producer, struct cargo *carg
         return st;
     }
     cargo->hooked = rq_hooks_retain(order->hooked); /* a shutdown may end the send meanwhile */
-    st = rq_target_find(producer, &cargo->target, cargo->messages[0], order->deadline_ms,
+    st = rq_target_find(producer, &cargo->target, cargo->messages, cargo->count, order->deadline_ms,
                         &cargo->route, &cargo->queue, &why);
     if (st == RMQ_OK) {
         st = start_async(producer, cargo, order, &why);
@@ -262,8 +262,8 @@ static rmq_status oneway_checked(struct rmq_producer *producer, struct cargo *ca
                                  int64_t deadline_ms, rmq_error **err)
 {
     const rmq_message *message = cargo->messages[0];
-    rmq_status st = rq_target_find(producer, &cargo->target, message, deadline_ms, &cargo->route,
-                                   &cargo->queue, err);
+    rmq_status st = rq_target_find(producer, &cargo->target, cargo->messages, 1, deadline_ms,
+                                   &cargo->route, &cargo->queue, err);
     if (st == RMQ_OK && !cargo->route) {
         st = rq_producer_route(producer, message->text, message->topic_len, deadline_ms,
                                &cargo->route, err);

@@ -149,19 +149,40 @@ static rmq_status set_chosen(const struct rq_send_target *target, const rmq_mess
     return RMQ_OK;
 }
 
-rmq_status rq_target_find(struct rmq_producer *producer, struct rq_send_target *target,
-                          const rmq_message *message, int64_t deadline_ms, struct rq_route **route,
-                          struct rq_route_queue *queue, rmq_error **err)
+/* The key of the messages' group, if they have one. */
+static rmq_status take_group(struct rq_send_target *target, const rmq_message *const *messages,
+                             size_t count, rmq_error **err)
 {
-    if (message->grouped && !rq_target_is_chosen(target)) {
-        target->key = rmq_message_property(message, RQ_PROP_SHARDING_KEY);
+    for (size_t i = 1; i < count; i++) {
+        if (!rq_message_same_group(messages[0], messages[i])) {
+            return rq_error_set(
+                err, RMQ_ERR_INVALID,
+                "message %zu of the batch has message group \"%s\", the first \"%s\": a batch "
+                "goes to one queue",
+                i, rmq_message_property(messages[i], RQ_PROP_SHARDING_KEY),
+                rmq_message_property(messages[0], RQ_PROP_SHARDING_KEY));
+        }
     }
-    if (!rq_target_is_chosen(target)) {
+    if (messages[0]->grouped) {
+        target->key = rmq_message_property(messages[0], RQ_PROP_SHARDING_KEY);
+    }
+    return RMQ_OK;
+}
+
+rmq_status rq_target_find(struct rmq_producer *producer, struct rq_send_target *target,
+                          const rmq_message *const *messages, size_t count, int64_t deadline_ms,
+                          struct rq_route **route, struct rq_route_queue *queue, rmq_error **err)
+{
+    const rmq_message *message = messages[0];
+    rmq_status st = rq_target_is_chosen(target) ? RMQ_OK : take_group(target, messages, count, err);
+    if (st == RMQ_OK && !rq_target_is_chosen(target)) {
         *route = rq_instance_route(producer->instance, rq_slice(message->text, message->topic_len));
         return RMQ_OK; /* without one, the operation looks it up */
     }
-    rmq_status st =
-        rq_producer_route(producer, message->text, message->topic_len, deadline_ms, route, err);
+    if (st == RMQ_OK) {
+        st =
+            rq_producer_route(producer, message->text, message->topic_len, deadline_ms, route, err);
+    }
     if (st != RMQ_OK) {
         return st;
     }

@@ -31,12 +31,12 @@ static inline bool rq_target_is_chosen(const struct rq_send_target *target)
 }
 
 /* The route, retained, and the queue when the target says which (else queue->broker stays NULL);
- * waits for a route only then. A message of a group goes to the group's queue unless the target
- * says otherwise. route stays NULL when none is known yet. Errors: those of rq_producer_route,
- * RMQ_ERR_NO_BROKER, RMQ_ERR_NO_ROUTE, RMQ_ERR_INVALID. */
+ * waits for a route only then. Messages of a group go to the group's queue unless the target says
+ * otherwise; those of a batch must then be of one. route stays NULL when none is known yet. Errors:
+ * those of rq_producer_route, RMQ_ERR_NO_BROKER, RMQ_ERR_NO_ROUTE, RMQ_ERR_INVALID. */
 rmq_status rq_target_find(struct rmq_producer *producer, struct rq_send_target *target,
-                          const rmq_message *message, int64_t deadline_ms, struct rq_route **route,
-                          struct rq_route_queue *queue, rmq_error **err);
+                          const rmq_message *const *messages, size_t count, int64_t deadline_ms,
+                          struct rq_route **route, struct rq_route_queue *queue, rmq_error **err);
 
 /* The snapshot of a topic, retained, waiting for a first one until the deadline; a shutdown is
  * noticed in between. */

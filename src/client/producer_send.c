@@ -117,7 +117,7 @@ static rmq_status send_checked(struct rmq_producer *producer, struct request *re
 {
     struct rq_route *route = NULL;
     struct rq_route_queue queue = {0};
-    rmq_status st = rq_target_find(producer, &request->target, request->messages[0],
+    rmq_status st = rq_target_find(producer, &request->target, request->messages, request->count,
                                    request->deadline_ms, &route, &queue, err);
     if (st != RMQ_OK) {
         return st;

@@ -374,7 +374,9 @@ static rmq_status begin(struct rmq_producer *producer, const rmq_message *messag
         return rq_error_set(err, RMQ_ERR_INVALID, "message is NULL");
     }
     rmq_status st = rq_producer_enter(producer, err);
-    *timeout_ms = rq_timeout_ms(*timeout_ms, producer->options.send_msg_timeout_ms);
+    if (st == RMQ_OK) {
+        *timeout_ms = rq_timeout_ms(*timeout_ms, producer->options.send_msg_timeout_ms);
+    }
     return st;
 }
 

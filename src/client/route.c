@@ -276,8 +276,11 @@ rmq_status rq_route_create(const char *topic, struct rq_slice json, int32_t defa
                            const struct rq_route_env *env, struct rq_route **out, rmq_error **err)
 {
     struct rq_route_data data = {0};
-    rmq_status st = rq_route_data_parse(json, &data, err);
+    rmq_error *why = NULL;
+    rmq_status st = rq_route_data_parse(json, &data, &why);
     if (st != RMQ_OK) {
+        rq_error_set(err, st, "route of topic %s: %s", topic, rmq_error_message(why));
+        rmq_error_destroy(why);
         return st;
     }
     struct rq_route *route = rq_calloc(1, sizeof *route);

@@ -23,6 +23,7 @@
 #define HEADER_ROOM    768  /* what a header takes beside topic and properties */
 #define BUSY_PAUSE_MS  100  /* half of it to one and a half, before the second attempt */
 #define BUSY_DOUBLINGS 4
+#define HISTORY_MAX    2048 /* bytes of what attempts met with; an error is read by a person */
 
 static const char *topic_of(const struct rq_send_op *op)
 {
@@ -195,6 +196,10 @@ static void note_failure(struct rq_send_op *op, const char *words, int32_t code,
     op->last_code = code;
     const struct rq_route_broker *broker = op->queue.broker;
     const char *addr = broker ? rq_route_addr_of(broker, RQ_MASTER_ID) : NULL;
+    if (op->history.len > HISTORY_MAX) { /* the newest are what helps */
+        rq_buf_clear(&op->history);
+        rq_buf_add_str(&op->history, "...");
+    }
     rq_buf_addf(&op->history, "%sbroker %s (%s): %s", op->history.len ? "; " : "",
                 broker ? broker->name : "", addr ? addr : "no master", words);
 }

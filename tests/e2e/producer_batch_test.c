@@ -15,6 +15,7 @@
 #include "lib/usage.h"
 
 #define WAIT_MS    20000
+#define LONG_MS    30000 /* a linger that no case waits for */
 #define QUEUES     4
 #define SEND_V2    310
 #define SEND_BATCH 320
@@ -36,6 +37,7 @@ static void open_way(struct way *way, int64_t linger_ms, int32_t max_message_siz
     options.auto_batch = linger_ms > 0;
     options.batch_max_delay_ms = linger_ms > 0 ? linger_ms : 10;
     options.max_message_size = max_message_size;
+    options.send_msg_timeout_ms = 2 * LONG_MS; /* longer than any of them waits for others */
     TL_OK(rmq_producer_create(&options, &way->producer, &err));
 }
 
@@ -139,7 +141,7 @@ static void what_cannot_be_in_a_batch_goes_alone(void)
     struct way way;
     static struct told told;
     rmq_error *err = NULL;
-    open_way(&way, 30000, 4194304); /* what waited would not come back within this case */
+    open_way(&way, LONG_MS, 4194304); /* what waited would not come back within this case */
     rmq_message *delayed = numbered(&way, 0, 100);
     rmq_message *grouped = numbered(&way, 1, 100);
     rmq_message *large = numbered(&way, 2, 40000);
@@ -175,7 +177,7 @@ static void shutdown_sends_what_still_waits(void)
     struct way way;
     static struct told told;
     rmq_error *err = NULL;
-    open_way(&way, 30000, 4194304);
+    open_way(&way, LONG_MS, 4194304);
     send_numbered(&way, &told, 10);
     TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 0);
     TL_OK(rmq_producer_shutdown(way.producer, WAIT_MS, &err));

@@ -238,6 +238,46 @@ static void a_send_that_fails_or_is_cut_off_has_its_after_too(void)
     tl_cluster_stop(&cluster);
 }
 
+/* More than a message may have. */
+static void put_too_much(rmq_send_context *context, void *user)
+{
+    char value[1000];
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    before(context, user);
+    for (int i = 0; i < 40; i++) {
+        (void)rmq_send_context_put_property(context, "much", value);
+    }
+}
+
+static void a_hook_that_puts_too_much_fails_the_send_and_has_its_after(void)
+{
+    struct tl_cluster cluster;
+    static struct seen seen;
+    rmq_error *err = NULL;
+    rmq_send_hook hook;
+    tl_cluster_start(&cluster, 2);
+    rmq_producer *producer = tl_producer(&cluster);
+    seen.topic = cluster.topic;
+    rmq_send_hook_init(&hook, sizeof hook);
+    hook.before = put_too_much;
+    hook.after = after;
+    hook.user = &seen;
+    TL_OK(rmq_producer_add_send_hook(producer, &hook, &err));
+    rmq_message *message = message_of(&cluster);
+    TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_TOO_LARGE);
+    TL_CHECK(strstr(rmq_error_message(err), "hooks put more than 32768 bytes") != NULL);
+    rmq_error_destroy(err);
+    TL_EQUAL(rmq_producer_send_oneway(producer, message, NULL), RMQ_ERR_TOO_LARGE);
+    TL_EQUAL(rmq_producer_send_async(producer, message, ignore, NULL, NULL), RMQ_ERR_TOO_LARGE);
+    TL_EQUAL(atomic_load(&seen.befores), 3);
+    TL_EQUAL(atomic_load(&seen.failed), 3);
+    TL_EQUAL(atomic_load(&seen.wrong), 0);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -245,6 +285,7 @@ int main(int argc, char **argv)
         TL_CASE(a_check_refuses_with_its_own_status),
         TL_CASE(a_property_that_a_hook_adds_arrives),
         TL_CASE(a_send_that_fails_or_is_cut_off_has_its_after_too),
+        TL_CASE(a_hook_that_puts_too_much_fails_the_send_and_has_its_after),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -127,6 +127,42 @@ static void a_message_group_keeps_to_one_queue(void)
     tl_cluster_stop(&cluster);
 }
 
+/* A batch goes to one queue, so its messages are of one group, unless the send names the queue. */
+static void a_batch_is_of_one_message_group(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_send_options how;
+    struct outcome outcome = {0};
+    size_t stored = 0;
+    tl_cluster_start(&cluster, QUEUES);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_message *list[4];
+    for (int i = 0; i < 4; i++) {
+        list[i] = message_of(&cluster);
+        TL_OK(rmq_message_set_message_group(list[i], i < 2 ? "a" : i == 2 ? "b" : ""));
+    }
+    const rmq_message *const *all = (const rmq_message *const *)list;
+    TL_OK(rmq_producer_send_batch(producer, all, 2, 0, NULL, &err));
+    TL_EQUAL(rmq_producer_send_batch(producer, all, 3, 0, NULL, &err), RMQ_ERR_INVALID);
+    TL_CHECK(strstr(rmq_error_message(err), "message 2 of the batch has message group \"b\""));
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_EQUAL(rmq_producer_send_batch(producer, all + 2, 2, 0, NULL, NULL), RMQ_ERR_INVALID);
+    TL_OK(rmq_producer_send_all(producer, all, 4, 0, &stored, &err));
+    TL_EQUAL(stored, 4);
+    rmq_send_options_init(&how, sizeof how);
+    how.sharding_key = "c";
+    TL_OK(rmq_producer_send_batch_async(producer, all, 4, &how, note, &outcome, &err));
+    TL_CHECK(tl_wait(is_called, &outcome, WAIT_MS));
+    TL_EQUAL(atomic_load(&outcome.status), RMQ_OK);
+    for (int i = 0; i < 4; i++) {
+        rmq_message_destroy(list[i]);
+    }
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static size_t of_a_broker(const rmq_message *message, const rmq_queues *queues, void *user)
 {
     size_t i = 0;
@@ -362,6 +398,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(a_key_names_the_same_queue_in_every_kind_of_send),
         TL_CASE(a_message_group_keeps_to_one_queue),
+        TL_CASE(a_batch_is_of_one_message_group),
         TL_CASE(choices_see_the_queues_sorted_by_broker_and_id),
         TL_CASE(a_send_may_have_a_deadline_of_its_own),
         TL_CASE(the_codes_that_are_tried_again_can_be_chosen),

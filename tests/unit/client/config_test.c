@@ -144,6 +144,23 @@ START_TEST(a_programs_struct_is_checked)
     o.compress_type = "zstd";
     o.serialize_type = "XML";
     expect_refused(&o, "XML");
+    o.serialize_type = "JSON";
+    o.retry_response_codes = "1,two";
+    expect_refused(&o, "1,two");
+}
+END_TEST
+
+START_TEST(times_with_which_no_send_could_succeed_are_refused)
+{
+    rmq_producer_options o;
+    rmq_producer_options_init(&o, sizeof o);
+    o.producer_group = "g";
+    o.send_msg_max_timeout_per_request_ms = 0;
+    expect_refused(&o, "sendMsgMaxTimeoutPerRequest: 0 ms");
+    o.send_msg_max_timeout_per_request_ms = -1;
+    o.auto_batch = true;
+    o.batch_max_delay_ms = 3000;
+    expect_refused(&o, "batchMaxDelayMs: 3000 ms, but sends end after 3000 ms");
 }
 END_TEST
 
@@ -174,6 +191,7 @@ Suite *config_suite(void)
     tcase_add_test(cases, several_options_are_parsed_with_escaped_semicolons);
     tcase_add_test(cases, parsing_stops_at_the_first_error_and_keeps_what_came_before);
     tcase_add_test(cases, a_programs_struct_is_checked);
+    tcase_add_test(cases, times_with_which_no_send_could_succeed_are_refused);
     tcase_add_test(cases, a_shorter_struct_of_an_old_program_gets_the_new_defaults);
     suite_add_tcase(suite, cases);
     return suite;

@@ -92,6 +92,32 @@ START_TEST(many_properties_move_to_memory_of_their_own)
 }
 END_TEST
 
+/* What getters return is the message's own memory, which a setter may move. */
+START_TEST(texts_of_a_message_may_be_given_back_to_it)
+{
+    rmq_message *message = make();
+    char value[100];
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    ck_assert_int_eq(rmq_message_set_property(message, "a", "short"), RMQ_OK);
+    ck_assert_int_eq(rmq_message_set_property(message, "b", value), RMQ_OK);
+    ck_assert_int_eq(rmq_message_set_property(message, "a", rmq_message_property(message, "b")),
+                     RMQ_OK);
+    ck_assert_int_eq(rmq_message_set_property(message, "c", rmq_message_property(message, "a")),
+                     RMQ_OK);
+    ck_assert_int_eq(rmq_message_set_property(message, "b", rmq_message_property(message, "b")),
+                     RMQ_OK);
+    ck_assert_int_eq(rmq_message_set_tag(message, rmq_message_property(message, "c")), RMQ_OK);
+    ck_assert_int_eq(rmq_message_add_key(message, rmq_message_tag(message)), RMQ_OK);
+    ck_assert_str_eq(rmq_message_property(message, "a"), value);
+    ck_assert_str_eq(rmq_message_property(message, "b"), value);
+    ck_assert_str_eq(rmq_message_property(message, "c"), value);
+    ck_assert_str_eq(rmq_message_tag(message), value);
+    ck_assert_str_eq(rmq_message_keys(message), value);
+    rmq_message_destroy(message);
+}
+END_TEST
+
 START_TEST(what_the_protocol_cannot_carry_is_refused)
 {
     rmq_message *message = make();
@@ -268,6 +294,7 @@ Suite *message_suite(void)
     tcase_add_test(cases, topics_are_checked);
     tcase_add_test(cases, properties_are_kept_replaced_and_removed);
     tcase_add_test(cases, many_properties_move_to_memory_of_their_own);
+    tcase_add_test(cases, texts_of_a_message_may_be_given_back_to_it);
     tcase_add_test(cases, what_the_protocol_cannot_carry_is_refused);
     tcase_add_test(cases, a_body_belongs_to_whom_the_verb_says);
     tcase_add_test(cases, a_body_that_cannot_be_taken_stays_the_callers);
