@@ -3,7 +3,8 @@
 /*
  * A broker that is killed (SIGKILL) while messages wait for their time and transactions are open,
  * and started again over its store: what was promised comes, once, not before its time, and nothing
- * that was rolled back. The broker is a process of its own, `rmq broker`.
+ * that was rolled back. The broker is a process of its own: `rmq broker`, or the one of
+ * RMQ_NAMESRV when RMQ_BROKER_CONTROL names a program that does "kill" and "start".
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,12 +20,14 @@
 #include "lib/cluster.h"
 #include "lib/usage.h"
 
-#define WAIT_MS 60000
-#define TIMED   40
-#define LEVEL   10 /* messages with a delay level, in a topic of their own */
-#define OPEN    30
+#define WAIT_MS  60000
+#define EARLY_MS 1100 /* a Java broker counts in seconds, and may be early by one */
+#define TIMED    40
+#define LEVEL    10 /* messages with a delay level, in a topic of their own */
+#define OPEN     30
 
 struct servers {
+    const char *control; /* NULL: the broker is this test's */
     rmq_namesrv *namesrv;
     pid_t pid;
     char port[16];
@@ -66,7 +69,14 @@ static void read_port(struct servers *servers, int fd)
     tl_fail(__FILE__, __LINE__, "the broker did not start");
 }
 
-static void start_broker(struct servers *servers)
+static void tell_control(const struct servers *servers, const char *verb)
+{
+    char command[512];
+    snprintf(command, sizeof command, "%s %s", servers->control, verb);
+    TL_EQUAL(system(command), 0);
+}
+
+static void launch_broker(struct servers *servers)
 {
     const char *build = getenv("B");
     char command[256], store[128], port[64];
@@ -94,27 +104,53 @@ static void start_broker(struct servers *servers)
     read_port(servers, fds[0]);
 }
 
+static void start_broker(struct servers *servers)
+{
+    if (servers->control) {
+        tell_control(servers, "start");
+    } else {
+        launch_broker(servers);
+    }
+}
+
 static void kill_broker(struct servers *servers)
 {
+    if (servers->control) {
+        tell_control(servers, "kill");
+        return;
+    }
     TL_EQUAL(kill(servers->pid, SIGKILL), 0);
     TL_EQUAL(waitpid(servers->pid, NULL, 0), servers->pid);
 }
 
-static void open_servers(struct servers *servers)
+static void start_own(struct servers *servers)
 {
     rmq_error *err = NULL;
-    rmq_admin *admin = NULL;
-    *servers = (struct servers){.port = "0", .store = "/tmp/rmq-kill-XXXXXX"};
-    snprintf(servers->cluster.topic, sizeof servers->cluster.topic, "Kill");
-    snprintf(servers->cluster.group, sizeof servers->cluster.group, "kill-group");
-    if (getenv("RMQ_NAMESRV")) {
-        tl_skip("the broker is not this test's");
-    }
     TL_CHECK(mkdtemp(servers->store) != NULL);
     TL_OK(rmq_namesrv_start(NULL, 0, &servers->namesrv, &err));
     snprintf(servers->cluster.namesrv, sizeof servers->cluster.namesrv, "%s",
              rmq_namesrv_addr(servers->namesrv));
-    start_broker(servers);
+    launch_broker(servers);
+}
+
+static void open_servers(struct servers *servers, const char *topic)
+{
+    const char *namesrv = getenv("RMQ_NAMESRV");
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    *servers = (struct servers){
+        .control = getenv("RMQ_BROKER_CONTROL"), .port = "0", .store = "/tmp/rmq-kill-XXXXXX"};
+    snprintf(servers->cluster.topic, sizeof servers->cluster.topic, "%s", topic);
+    snprintf(servers->cluster.group, sizeof servers->cluster.group, "%s-group", topic);
+    if (namesrv && !servers->control) {
+        tl_skip("the broker is not this test's");
+    }
+    if (servers->control) {
+        TL_CHECK(namesrv != NULL);
+        snprintf(servers->cluster.namesrv, sizeof servers->cluster.namesrv, "%s", namesrv);
+    } else {
+        start_own(servers);
+    }
     TL_OK(rmq_admin_create(servers->cluster.namesrv, &admin, &err));
     TL_OK(rmq_admin_create_topic(admin, NULL, servers->cluster.topic, 2, 2, 6, WAIT_MS, &err));
     rmq_admin_destroy(admin);
@@ -123,6 +159,9 @@ static void open_servers(struct servers *servers)
 static void close_servers(struct servers *servers)
 {
     char command[128];
+    if (servers->control) {
+        return;
+    }
     kill_broker(servers);
     rmq_namesrv_stop(servers->namesrv);
     snprintf(command, sizeof command, "rm -rf %s", servers->store);
@@ -162,14 +201,16 @@ static rmq_message *message_of(const char *topic, int n, int64_t due_ms)
 
 /* ---- messages that wait ---- */
 
+/* user: the servers. */
 static rmq_consume_result look_at_time(const rmq_message_view *const *messages, size_t count,
                                        rmq_consume_context *context, void *user)
 {
+    const struct servers *servers = user;
     for (size_t i = 0; i < count; i++) {
         int64_t due_ms = atoll(rmq_message_view_property(messages[i], "due"));
-        atomic_fetch_add(&too_early, wall_ms() < due_ms);
+        atomic_fetch_add(&too_early, wall_ms() < due_ms - (servers->control ? EARLY_MS : 0));
     }
-    return tl_seen_listener(messages, count, context, user);
+    return tl_seen_listener(messages, count, context, &seen);
 }
 
 static void send_timed(const struct tl_cluster *cluster, const char *level_topic, int64_t first_ms)
@@ -191,11 +232,11 @@ static void messages_that_wait_survive_a_kill(void)
 {
     static struct servers servers;
     struct tl_cluster level = {.topic = "KillLevel", .group = "kill-level-group"};
-    open_servers(&servers);
+    open_servers(&servers, "KillTimed");
     snprintf(level.namesrv, sizeof level.namesrv, "%s", servers.cluster.namesrv);
     send_timed(&servers.cluster, level.topic, wall_ms() + 500);
-    rmq_consumer *consumer = tl_consumer(&servers.cluster, "*", look_at_time, &seen);
-    rmq_consumer *other = tl_consumer(&level, "*", look_at_time, &seen);
+    rmq_consumer *consumer = tl_consumer(&servers.cluster, "*", look_at_time, &servers);
+    rmq_consumer *other = tl_consumer(&level, "*", look_at_time, &servers);
     for (int round = 1; round <= 2; round++) {
         tl_seen_wait(&seen, 8 * round, WAIT_MS); /* some have come, most wait */
         kill_broker(&servers);
@@ -205,8 +246,10 @@ static void messages_that_wait_survive_a_kill(void)
     rmq_consumer_destroy(other);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&too_early), 0);
-    TL_EQUAL(stored(&servers, servers.cluster.topic), TIMED); /* each was delivered once */
-    TL_CHECK(stored(&servers, level.topic) >= LEVEL); /* once or, as in Java, again after a kill */
+    /* Each once; those of a Java broker, and by level those of both, may come again after a kill. */
+    int64_t timed = stored(&servers, servers.cluster.topic);
+    TL_CHECK(servers.control ? timed >= TIMED : timed == TIMED);
+    TL_CHECK(stored(&servers, level.topic) >= LEVEL);
     close_servers(&servers);
 }
 
@@ -217,12 +260,21 @@ struct checker {
     atomic_int ended_again; /* questions about a transaction that had been ended */
 };
 
+/* By thirds committed, rolled back and left open. */
+static rmq_transaction_state third_of(int n)
+{
+    static const rmq_transaction_state states[] = {RMQ_TRANSACTION_COMMIT, RMQ_TRANSACTION_ROLLBACK,
+                                                   RMQ_TRANSACTION_UNKNOWN};
+    return states[n % 3];
+}
+
 static rmq_transaction_state check(const rmq_message_view *message, void *user)
 {
     struct checker *checker = user;
-    int n = atoi(rmq_message_view_property(message, "n"));
-    if (n % 3 != 2) {
+    rmq_transaction_state state = third_of(atoi(rmq_message_view_property(message, "n")));
+    if (state != RMQ_TRANSACTION_UNKNOWN) {
         atomic_fetch_add(&checker->ended_again, 1);
+        return state;
     }
     return atomic_load(&checker->answers) ? RMQ_TRANSACTION_COMMIT : RMQ_TRANSACTION_UNKNOWN;
 }
@@ -242,14 +294,11 @@ static rmq_producer *producer_of(const struct servers *servers, struct checker *
     return producer;
 }
 
-/* By thirds committed, rolled back and left open. */
 static rmq_transaction_state by_thirds(const rmq_message *message, const char *id, void *user)
 {
-    static const rmq_transaction_state states[] = {RMQ_TRANSACTION_COMMIT, RMQ_TRANSACTION_ROLLBACK,
-                                                   RMQ_TRANSACTION_UNKNOWN};
     (void)id;
     (void)user;
-    return states[atoi(rmq_message_property(message, "n")) % 3];
+    return third_of(atoi(rmq_message_property(message, "n")));
 }
 
 static void open_transactions_survive_a_kill(void)
@@ -257,7 +306,7 @@ static void open_transactions_survive_a_kill(void)
     static struct servers servers;
     static struct checker checker;
     rmq_error *err = NULL;
-    open_servers(&servers);
+    open_servers(&servers, "KillOpen");
     rmq_producer *producer = producer_of(&servers, &checker);
     for (int n = 0; n < OPEN; n++) {
         rmq_message *message = message_of(servers.cluster.topic, n, 0);
@@ -275,11 +324,13 @@ static void open_transactions_survive_a_kill(void)
     tl_seen_wait(&seen, OPEN / 3 * 2, WAIT_MS);
     rmq_producer_destroy(producer);
     rmq_consumer_destroy(consumer);
-    TL_EQUAL(atomic_load(&checker.ended_again), before);
     for (int n = 0; n < OPEN; n++) {
         TL_EQUAL(atomic_load(&seen.times[n]) > 0, n % 3 != 1);
     }
-    TL_EQUAL(stored(&servers, servers.cluster.topic), OPEN / 3 * 2);
+    /* A Java broker notes ends seconds later: those that it lost it asks about, and takes again. */
+    int64_t committed = stored(&servers, servers.cluster.topic);
+    TL_CHECK(servers.control || atomic_load(&checker.ended_again) == before);
+    TL_CHECK(servers.control ? committed >= OPEN / 3 * 2 : committed == OPEN / 3 * 2);
     close_servers(&servers);
 }
 

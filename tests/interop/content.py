@@ -4,7 +4,7 @@
 """What message number i of a seed contains (see Content.java), for the C side of the interop suite.
 
 content.py lines  key=value...            JSON lines for `rmq produce --json-lines`; rate=N a second, until the file stop=F is there;
-                                           message groups by turns with groups=N
+                                           message groups by turns with groups=N; words=N keys for each message
 content.py expect key=value...            the report that a consumer of all of them, or of the tags only=A,B, must write
 content.py body   key=value... from=I     the bare body of message I
 content.py report FILE                    the report of `rmq consume -o json` output, and "distinct= duplicates=" on stderr
@@ -31,6 +31,7 @@ class Content:
         self.rate = int(args.get("rate", "0"))
         self.stop = args.get("stop", "")
         self.groups = int(args.get("groups", "0"))
+        self.words = int(args.get("words", "1"))
 
     def body(self, i):
         size = self.sizes[i % len(self.sizes)]
@@ -45,7 +46,7 @@ class Content:
         return self.tags[i % len(self.tags)]
 
     def keys(self, i):
-        return f"key-{self.seed}-{i}"
+        return " ".join([f"key-{self.seed}-{i}"] + [f"word{k}-{self.seed}-{i}" for k in range(1, self.words)])
 
     def properties(self, i):
         return {"idx": str(i), "p-uni": f"ünï-{i}"}

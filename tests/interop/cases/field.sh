@@ -144,6 +144,7 @@ sizes_both_ways() {
 }
 
 case_sizes_on_real_533() { need_rmq; use_real 5.3.3; sizes_both_ways; }
+case_sizes_on_real_497() { need_rmq; use_real 4.9.7; sizes_both_ways; }
 case_sizes_on_ours() { use_ours; sizes_both_ways; }
 
 # ---- batches ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ kinds_of_sends() {
     local topic words way out
     for way in zlib lz4 zstd none; do
         topic=Kinds-$way
-        words="seed=$topic sizes=1,4095,4096,4097,65536 kind=mixed"
+        words="seed=$topic sizes=1,4095,4096,4097,65536 kind=mixed words=3"
         new_topic $topic 4
         # shellcheck disable=SC2086
         c_produce "$RUN/$BROKER-$topic.sync" $topic "--compress $way --mode sync" $words count=16
@@ -33,6 +33,32 @@ kinds_of_sends() {
     done
 }
 
+# The third of three keys, which mqadmin finds as it does the first.
+found_by_each_key() {
+    local topic=Kinds-none key
+    for key in key-$topic-7 word2-$topic-7; do
+        [ "$(must peer mqadmin queryMsgByKey -n "$NS" -t $topic -k $key | grep -c '^[0-9A-F]\{20,\}')" = 1 ] ||
+            fail "mqadmin does not find one message with the key $key"
+    done
+}
+
+# refused BODY WORDS: the producer does not send such a body, and says why.
+refused() {
+    local out=$RUN/$BROKER-refused
+    printf '{"body":"%s"}\n' "$1" > "$out.line"
+    timeout 60 "$RMQ" produce -n "$NS" -t Refused --json-lines < "$out.line" > "$out" 2>&1 && fail "a body was sent: $2"
+    grep -q "$2" "$out" || fail "refused with other words than \"$2\": $(tail -n 1 "$out")"
+}
+
+# Nothing and more than the limit, as Java refuses them.
+refused_sizes() {
+    new_topic Refused 1
+    refused "" "has no body"
+    refused "$(head -c 4194305 /dev/zero | tr '\0' x)" "4194305 bytes, maxMessageSize is 4194304"
+    [ "$(stored Refused)" = 0 ] || fail "$(stored Refused) messages are in the topic"
+    note "no body, and a byte above the limit: refused, nothing stored"
+}
+
 # A megabyte and the most that a broker takes, asynchronously and as batches.
 large_sends() {
     local topic=LargeKinds words
@@ -50,9 +76,11 @@ large_sends() {
     cmp -s "$RUN/$BROKER-$topic.want" "$RUN/$BROKER-$topic" || fail "large bodies: Java read others than were sent"
 }
 
-case_producer_kinds_on_real_533() { need_rmq; use_real 5.3.3; kinds_of_sends; large_sends; }
-case_producer_kinds_on_real_497() { need_rmq; use_real 4.9.7; kinds_of_sends; large_sends; }
-case_producer_kinds_on_ours() { use_ours; kinds_of_sends; large_sends; }
+producer_kinds() { kinds_of_sends; found_by_each_key; large_sends; refused_sizes; }
+
+case_producer_kinds_on_real_533() { need_rmq; use_real 5.3.3; producer_kinds; }
+case_producer_kinds_on_real_497() { need_rmq; use_real 4.9.7; producer_kinds; }
+case_producer_kinds_on_ours() { use_ours; producer_kinds; }
 
 # ---- sharding keys -----------------------------------------------------------------------------------------------------
 
@@ -90,7 +118,7 @@ is_traced() { peer mqadmin queryMsgTraceById -n "$NS" -i "$1" > "$2" 2>&1 && gre
 traced_sends() {
     local topic=Traced out=$RUN/$BROKER-Traced.sent id
     new_topic $topic 4
-    must peer mqadmin updateTopic -n "$NS" -b "$(broker_address)" -t RMQ_SYS_TRACE_TOPIC -r 1 -w 1 > "$RUN/$BROKER-trace-topic" 2>&1 || true
+    new_trace_topic $topic
     c_produce "$out" $topic "--mode async --set enableMsgTrace=true" seed=$topic count=20
     sed -n 's/.*"msgId":"\([0-9A-F]*\)".*/\1/p' "$out" > "$out.ids"
     [ "$(sort -u "$out.ids" | wc -l)" = 20 ] || fail "not 20 ids in $out"
@@ -108,7 +136,29 @@ traced_sends() {
     note "and how each was consumed: $(grep -h -m 1 example-push "$out".* | head -n 1)"
 }
 
-broker_address() { must peer route "ns=$NS" topic=Traced | sed -n 's/.*{0=\(.*\)}/\1/p'; }
+broker_address() { must peer route "ns=$NS" "topic=$1" | sed -n 's/.*{0=\(.*\)}/\1/p'; }
+
+# What a broker has with traceTopicEnable, on the broker of that topic.
+new_trace_topic() {
+    must peer mqadmin updateTopic -n "$NS" -b "$(broker_address "$1")" -t RMQ_SYS_TRACE_TOPIC -r 1 -w 1 > "$RUN/$BROKER-trace-topic" 2>&1 || true
+}
 
 case_producer_trace_on_real_533() { need_rmq; use_real 5.3.3; traced_sends; }
 case_producer_trace_on_ours() { use_ours; traced_sends; }
+
+# The same with Java on both ends: our broker keeps and finds what the Java clients write.
+case_java_trace_on_ours() {
+    use_ours
+    local topic=JavaTraced out=$RUN/JavaTraced id
+    new_topic $topic 4
+    new_trace_topic $topic
+    java_produce $topic seed=$topic count=20 trace=1 "ids=$out.ids"
+    java_consume "$out" $topic 20 trace=1
+    same_report "Java" "$out" seed=$topic count=20
+    [ "$(sort -u "$out.ids" | wc -l)" = 20 ] || fail "not 20 ids in $out.ids"
+    while read -r id; do
+        wait_until 30 is_traced "$id" "$out.$id" success && wait_until 30 is_traced "$id" "$out.$id" G-$topic ||
+            fail "no trace of how $id was sent and consumed: $(tail -n 3 "$out.$id" | tr '\n' ' ')"
+    done < "$out.ids"
+    note "mqadmin queryMsgTraceById found how each of 20 was sent and consumed"
+}

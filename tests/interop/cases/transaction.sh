@@ -39,6 +39,34 @@ case_c_transactions_on_real_497() {
     VERSION=4.9.7 OPTIONS="transactionCheckInterval=5000 transactionTimeOut=3000" e2e_on_real transactions-497 transaction_test
 }
 
+# kill | start for broker_kill_test: a program of its own, since the test runs it.
+write_control() {  # FILE NAME VERSION
+    {
+        echo "#!/bin/bash"
+        printf 'export HERE=%q RUN=%q\n. "$HERE/lib.sh"\n' "$HERE" "$RUN"
+        # shellcheck disable=SC2016
+        printf 'if [ "$1" = kill ]; then kill_server %q; else restart_real_broker %q %q; fi\n' "$2" "$2" "$3"
+    } > "$1"
+    chmod +x "$1"
+}
+
+# SIGKILL while messages wait for their time and transactions are open.
+case_killed_while_waiting_on_real_533() {
+    local name=killed-waiting port ns
+    need_rmq
+    [ -x "$E2E/broker_kill_test" ] || skip "there is no $E2E/broker_kill_test: make $E2E/broker_kill_test"
+    port=$(take_ports)
+    ns=127.0.0.1:$port
+    real_namesrv $name-namesrv 5.3.3 "$port"
+    real_broker $name 5.3.3 $((port + 4)) "$ns" transactionCheckInterval=1000 transactionTimeOut=1000 \
+        transactionCheckMax=100000 messageDelayLevel=2s
+    must peer waitBroker "ns=$ns" broker=$name
+    write_control "$RUN/$name.control" $name 5.3.3
+    RMQ_BROKER_CONTROL=$RUN/$name.control run_e2e "$ns" broker_kill_test
+    stop_server $name
+    stop_server $name-namesrv
+}
+
 # Committed and rolled back at once or when asked for the second time, in one producer.
 case_java_transactions_on_ours() {
     need_rmq

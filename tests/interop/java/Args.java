@@ -37,6 +37,13 @@ final class Args {
         return value == null ? otherwise : Integer.parseInt(value);
     }
 
+    /** trace=1: what is sent or consumed is traced; only clients of 5.x are told like this. */
+    void setTrace(ClientConfig client) throws ReflectiveOperationException {
+        if (number("trace", 0) > 0) {
+            ClientConfig.class.getMethod("setEnableTrace", boolean.class).invoke(client, true);
+        }
+    }
+
     /** namespace= and namespaceV2=; only clients of 5.x have the second. */
     void setNamespace(ClientConfig client) throws ReflectiveOperationException {
         if (values.containsKey("namespace")) {

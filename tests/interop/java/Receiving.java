@@ -27,8 +27,8 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
  * A push consumer that notes what it got, in the foreground (consume) or until it is stopped (startConsumer ...). With later=N it
  * asks for every N-th message again, a second later; with listener=orderly it takes the queues under the broker's locks; from
  * message timedFrom=N on it notes how long each was on its way; with pop=1 the broker says which queues it pulls or pops; with sql= the
- * broker filters by that condition, with broadcast=1 each member gets all; with live=FILE each message is a line there as it comes, which
- * a kill does not undo.
+ * broker filters by that condition, with broadcast=1 each member gets all; with trace=1 what is consumed is traced; with live=FILE each message is a
+ * line there as it comes, which a kill does not undo.
  */
 final class Receiving implements MessageListenerConcurrently {
     private static final Map<String, Receiving> RUNNING = new ConcurrentHashMap<>();
@@ -54,6 +54,7 @@ final class Receiving implements MessageListenerConcurrently {
         consumer = new DefaultMQPushConsumer(args.need("group"));
         consumer.setNamesrvAddr(args.need("ns"));
         args.setNamespace(consumer);
+        args.setTrace(consumer);
         consumer.setInstanceName(args.get("instance", "peer-consumer-" + INSTANCES.incrementAndGet()));
         consumer.setConsumeFromWhere(args.get("from", "first").equals("last")
             ? ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET : ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

@@ -15,7 +15,10 @@ import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.compression.CompressionType;
 import org.apache.rocketmq.common.message.Message;
 
-/** One run of sends, in the foreground (produce) or beside other commands (startProducer ... stopProducer). */
+/**
+ * One run of sends, in the foreground (produce) or beside other commands (startProducer ... stopProducer). acks=FILE gets the
+ * numbers of what was acknowledged, ids=FILE the message ids; with trace=1 each send is traced.
+ */
 final class Sending implements Runnable {
     private static final int WINDOW = 200;
     private static final Map<String, DefaultMQProducer> PRODUCERS = new ConcurrentHashMap<>();
@@ -25,6 +28,7 @@ final class Sending implements Runnable {
     private final Content content;
     private final DefaultMQProducer producer;
     private final PrintWriter acks;
+    private final PrintWriter ids;
     private final Semaphore window = new Semaphore(WINDOW);
     private final AtomicInteger acked = new AtomicInteger();
     private final AtomicInteger failed = new AtomicInteger();
@@ -36,8 +40,12 @@ final class Sending implements Runnable {
         this.args = args;
         content = new Content(args);
         producer = producer(args);
-        String path = args.get("acks", "");
-        acks = path.isEmpty() ? null : new PrintWriter(path, "UTF-8");
+        acks = writer(args.get("acks", ""));
+        ids = writer(args.get("ids", ""));
+    }
+
+    private static PrintWriter writer(String path) throws Exception {
+        return path.isEmpty() ? null : new PrintWriter(path, "UTF-8");
     }
 
     static String produce(Args args) throws Exception {
@@ -71,7 +79,7 @@ final class Sending implements Runnable {
     private static synchronized DefaultMQProducer producer(Args args) throws Exception {
         String compress = args.get("compress", "");
         String key = args.need("ns") + " " + args.get("group", "PeerProducer") + " " + compress + " "
-            + args.get("namespace", "") + " " + args.get("namespaceV2", "");
+            + args.get("namespace", "") + " " + args.get("namespaceV2", "") + " " + args.get("trace", "");
         DefaultMQProducer producer = PRODUCERS.get(key);
         if (producer == null) {
             producer = new DefaultMQProducer(args.get("group", "PeerProducer"));
@@ -79,6 +87,7 @@ final class Sending implements Runnable {
             producer.setInstanceName("peer-" + PRODUCERS.size());
             producer.setSendMsgTimeout(30_000);
             args.setNamespace(producer);
+            args.setTrace(producer);
             if (!compress.isEmpty()) {
                 producer.setCompressType(CompressionType.of(compress));
             }
@@ -103,6 +112,9 @@ final class Sending implements Runnable {
         window.acquireUninterruptibly(WINDOW);
         if (acks != null) {
             acks.close();
+        }
+        if (ids != null) {
+            ids.close();
         }
     }
 
@@ -167,6 +179,9 @@ final class Sending implements Runnable {
             return;
         }
         acked.addAndGet(n);
+        if (ids != null) {
+            ids.println(result.getMsgId());
+        }
         if (acks == null) {
             return;
         }
