@@ -98,6 +98,18 @@ static char *place(const struct rq_mapped_file *file, size_t pos)
     return (file->buffer ? file->buffer : file->data) + pos;
 }
 
+/* A blank record takes the rest of the file. In the file itself there are zeros behind it, in a
+ * buffer whatever was in that memory. */
+static void fill_up(struct rq_mapped_file *file, size_t pos)
+{
+    size_t left = file->size - pos;
+    if (file->buffer) {
+        memset(file->buffer + pos, 0, left);
+    }
+    rq_record_write_blank(place(file, pos), (uint32_t)left);
+    rq_mapped_file_set_written(file, file->size);
+}
+
 /* Room for n bytes and a blank behind them in the current file, or in a new one after a blank in
  * this. Nothing has changed when it fails. */
 static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err)
@@ -126,8 +138,7 @@ static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err
         return st;
     }
     if (file && pos < file->size) {
-        rq_record_write_blank(place(file, pos), (uint32_t)(file->size - pos));
-        rq_mapped_file_set_written(file, file->size);
+        fill_up(file, pos);
     }
     next->buffer = log->buffers.on ? rq_write_buffers_take(&log->buffers) : NULL;
     if (file) {

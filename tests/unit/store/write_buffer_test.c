@@ -3,15 +3,31 @@
 /* Appending to write buffers: what is seen when, what a kill loses, what happens without a free
  * one. */
 #include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <rmq/alloc.h>
+
+#include "base/bytes.h"
 #include "base/time.h"
 #include "fixture.h"
+#include "store/record.h"
 
 Suite *write_buffer_suite(void);
 
 #define SIZE 500
+
+/* What malloc gives may hold anything. */
+static void *dirty_malloc(size_t n)
+{
+    void *p = malloc(n);
+    if (p) {
+        memset(p, 'x', n);
+    }
+    return p;
+}
 
 static void begin(struct fixture *fix, int buffers, bool wake)
 {
@@ -97,6 +113,42 @@ START_TEST(what_is_not_committed_is_not_seen_and_a_kill_loses_only_that)
 }
 END_TEST
 
+/* Bytes of the first log file behind its blank record that are not 0. */
+static size_t rubbish_behind_blank(const struct fixture *fix)
+{
+    char bytes[65536];
+    FILE *file = fopen(fixture_path(fix, "commitlog/00000000000000000000"), "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fread(bytes, 1, sizeof bytes, file), sizeof bytes);
+    fclose(file);
+    size_t at = 0;
+    while (rq_load_be32(bytes + at + 4) != RQ_RECORD_MAGIC_BLANK) {
+        at += rq_load_be32(bytes + at);
+    }
+    ck_assert_uint_eq(rq_load_be32(bytes + at), sizeof bytes - at);
+    size_t found = 0;
+    for (size_t i = at + RQ_RECORD_BLANK_BYTES; i < sizeof bytes; i++) {
+        found += bytes[i] != 0;
+    }
+    return found;
+}
+
+START_TEST(nothing_that_was_in_memory_before_lies_behind_the_end_of_a_file)
+{
+    struct fixture fix;
+    begin(&fix, 1, true);
+    ck_assert_int_eq(rmq_set_allocator(dirty_malloc, realloc, free), RMQ_OK);
+    fixture_open(&fix);
+    for (unsigned n = 0; n < 200; n++) {
+        ck_assert_int_eq(append(&fix, n), RQ_PUT_OK);
+    }
+    show(&fix, 200);
+    fixture_close(&fix);
+    ck_assert_uint_eq(rubbish_behind_blank(&fix), 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(the_interval_commits_when_puts_do_not)
 {
     struct fixture fix;
@@ -162,6 +214,7 @@ Suite *write_buffer_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, messages_go_through_the_buffers_over_many_files);
     tcase_add_test(tc, what_is_not_committed_is_not_seen_and_a_kill_loses_only_that);
+    tcase_add_test(tc, nothing_that_was_in_memory_before_lies_behind_the_end_of_a_file);
     tcase_add_test(tc, the_interval_commits_when_puts_do_not);
     tcase_add_test(tc, without_a_free_buffer_messages_are_refused_as_busy_when_that_is_wanted);
     tcase_add_test(tc, a_warmed_file_takes_messages_like_any_other);
