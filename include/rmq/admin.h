@@ -186,13 +186,14 @@ RMQ_API rmq_status rmq_admin_group_list(rmq_admin *admin, int64_t timeout_ms, ch
 
 /* Settings of a group at each broker that knows it, as standard JSON {"broker name":
  * SubscriptionGroupConfig, …}. Freed with rmq_string_free. RMQ_ERR_NOT_FOUND when none does.
- * Counterpart: mqadmin getConsumerConfig. Protocol: GET_SUBSCRIPTIONGROUP_CONFIG (352); brokers
- * before 5.0 do not know that. Since 0.1.0. */
+ * Counterpart: mqadmin getConsumerConfig. Protocol: GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201).
+ * Since 0.1.0. */
 RMQ_API rmq_status rmq_admin_group_config(rmq_admin *admin, const char *group, int64_t timeout_ms,
                                           char **out, rmq_error **err);
 
-/* Topics in which a group has offsets, one a line, each once; its retry topic, too. Freed with
- * rmq_string_free. Protocol: QUERY_TOPICS_BY_CONSUMER (343). Since 0.1.0. */
+/* Topics in which a group has offsets, one a line, each once; its retry topic, too. While it has
+ * members, only what they have subscribed to. Freed with rmq_string_free. Protocol:
+ * GET_CONSUME_STATS (208). Since 0.1.0. */
 RMQ_API rmq_status rmq_admin_group_topics(rmq_admin *admin, const char *group, int64_t timeout_ms,
                                           char **out, rmq_error **err);
 

@@ -128,16 +128,16 @@ static rmq_status take_groups(void *user, const char *broker_name, const struct 
 static rmq_status take_topics(void *user, const char *broker_name, const struct rq_reply *reply,
                               rmq_error **err)
 {
-    struct rq_names names;
+    struct rq_queue_table table = {0};
     (void)broker_name;
-    rmq_status st = rq_names_parse(reply->body, RQ_LIST_TOPICS, &names, err);
+    rmq_status st = rq_queue_table_parse(reply->body, RQ_QUEUE_TABLE_CONSUME_STATS, &table, err);
     if (st != RMQ_OK) {
         return st;
     }
-    for (size_t i = 0; i < names.count && st == RMQ_OK; i++) {
-        st = add_name(user, names.items[i], err);
+    for (size_t i = 0; i < table.count && st == RMQ_OK; i++) {
+        st = add_name(user, table.rows[i].mq.topic, err);
     }
-    rq_names_clear(&names);
+    rq_queue_table_clear(&table);
     return st;
 }
 
@@ -176,11 +176,12 @@ rmq_status rmq_admin_group_topics(rmq_admin *admin, const char *group, int64_t t
     if (st != RMQ_OK) {
         return st;
     }
-    struct rq_hdr_group fields = {.group = rq_slice_str(group)};
+    struct rq_hdr_consume_stats fields = {.consumer_group = rq_slice_str(group)};
     char what[WHAT_MAX];
     (void)snprintf(what, sizeof what, "topics of group %s", group);
-    const struct rq_admin_question ask = {.code = RQ_REQ_QUERY_TOPICS_BY_CONSUMER,
-                                          .table = &rq_tab_group,
+    /* There is a question for that (343), which brokers before 5.0 do not know. */
+    const struct rq_admin_question ask = {.code = RQ_REQ_GET_CONSUME_STATS,
+                                          .table = &rq_tab_consume_stats,
                                           .fields = &fields,
                                           .what = what,
                                           .take = take_topics};
@@ -190,34 +191,64 @@ rmq_status rmq_admin_group_topics(rmq_admin *admin, const char *group, int64_t t
 /* ---- what each broker says, as {"broker name": its words, …} ---- */
 
 struct by_broker {
+    const char *group;
     struct rq_buf json;
+    size_t count;
     bool first;
 };
 
+static void add_object(struct by_broker *all, const char *broker_name, struct rq_slice text)
+{
+    rq_json_add_member(&all->json, &all->first, broker_name);
+    rq_buf_add_slice(&all->json, text);
+    all->count++;
+}
+
+/* The whole answer. */
 static rmq_status take_object(void *user, const char *broker_name, const struct rq_reply *reply,
                               rmq_error **err)
 {
-    struct by_broker *all = user;
     cJSON *json = NULL;
     rmq_status st = rq_json_parse(reply->body, &json, err);
     if (st == RMQ_OK) {
-        rq_json_add_member(&all->json, &all->first, broker_name);
-        rq_buf_add_slice(&all->json, reply->body);
+        add_object(user, broker_name, reply->body);
         rq_json_free(json);
     }
     return st;
 }
 
-static rmq_status collect_objects(rmq_admin *admin, const struct rq_admin_question *about,
-                                  int64_t deadline_ms, char **out, rmq_error **err)
+/* What the table of all groups has of one. */
+static rmq_status take_settings(void *user, const char *broker_name, const struct rq_reply *reply,
+                                rmq_error **err)
 {
-    struct by_broker all = {.first = true};
+    struct by_broker *all = user;
+    cJSON *json = NULL;
+    rmq_status st = rq_json_parse(reply->body, &json, err);
+    const cJSON *settings = rq_json_get(rq_json_get(json, "subscriptionGroupTable"), all->group);
+    char *text = settings ? cJSON_PrintUnformatted(settings) : NULL;
+    if (text) {
+        add_object(all, broker_name, rq_slice_str(text));
+        cJSON_free(text);
+    } else if (settings) {
+        st = rq_error_set(err, RMQ_ERR_NOMEM, "settings of group %s", all->group);
+    }
+    rq_json_free(json);
+    return st;
+}
+
+static rmq_status collect_objects(rmq_admin *admin, const char *group,
+                                  const struct rq_admin_question *about, int64_t deadline_ms,
+                                  char **out, rmq_error **err)
+{
+    struct by_broker all = {.group = group, .first = true};
     struct rq_admin_question ask = *about;
     rq_buf_init(&all.json, 0);
     rq_buf_add_char(&all.json, '{');
-    ask.take = take_object;
     ask.user = &all;
     rmq_status st = rq_admin_ask_cluster(admin, NULL, &ask, deadline_ms, err);
+    if (st == RMQ_OK && all.count == 0) {
+        st = rq_error_set(err, RMQ_ERR_NOT_FOUND, "%s: not known to any broker", ask.what);
+    }
     if (st != RMQ_OK) {
         rq_buf_free(&all.json);
         return st;
@@ -234,15 +265,12 @@ rmq_status rmq_admin_group_config(rmq_admin *admin, const char *group, int64_t t
     if (st != RMQ_OK) {
         return st;
     }
-    struct rq_hdr_group fields = {.group = rq_slice_str(group)};
     char what[WHAT_MAX];
     (void)snprintf(what, sizeof what, "settings of group %s", group);
-    const struct rq_admin_question ask = {.code = RQ_REQ_GET_SUBSCRIPTIONGROUP_CONFIG,
-                                          .table = &rq_tab_group,
-                                          .fields = &fields,
-                                          .what = what,
-                                          .not_found = RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST};
-    return collect_objects(admin, &ask, deadline, out, err);
+    /* Asked for this group alone (352), a Java broker would create it. */
+    const struct rq_admin_question ask = {
+        .code = RQ_REQ_GET_ALL_SUBSCRIPTIONGROUP_CONFIG, .what = what, .take = take_settings};
+    return collect_objects(admin, group, &ask, deadline, out, err);
 }
 
 rmq_status rmq_admin_group_connections(rmq_admin *admin, const char *group, int64_t timeout_ms,
@@ -260,8 +288,9 @@ rmq_status rmq_admin_group_connections(rmq_admin *admin, const char *group, int6
                                           .table = &rq_tab_consumer_group,
                                           .fields = &fields,
                                           .what = what,
-                                          .not_found = RQ_RESP_CONSUMER_NOT_ONLINE};
-    return collect_objects(admin, &ask, deadline, out, err);
+                                          .not_found = RQ_RESP_CONSUMER_NOT_ONLINE,
+                                          .take = take_object};
+    return collect_objects(admin, group, &ask, deadline, out, err);
 }
 
 /* ---- removal ---- */
