@@ -2,54 +2,30 @@
 /* Copyright The librmq Authors */
 /*
  * Sends (10, 310, 320, and the replies 324, 325): checks, automatic topics, retry and dead-letter
- * rules, one append, one answer. The header's fields stay where the frame has them. Loop thread of
- * the connection. Counterparts: SendMessageProcessor, AbstractSendMessageProcessor.
+ * rules, one append, one answer. Batches go on in send_batch.c. Loop thread of the connection.
+ * Counterparts: SendMessageProcessor, AbstractSendMessageProcessor.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/time.h"
 #include "broker/auto_topic.h"
 #include "broker/broker.h"
 #include "broker/put.h"
 #include "broker/reply.h"
 #include "broker/send_answer.h"
+#include "broker/send_priv.h"
 #include "broker/unique_id.h"
 #include "wire/names.h"
 #include "wire/properties.h"
 
 #define VERSION_V3_4_9 121 /* from here on maxReconsumeTimes is the sender's own */
-#define BATCH_MAX      65536
-
-/* What the broker looks for among a message's properties, in one pass. */
-struct found {
-    struct rq_slice unique_key;
-    struct rq_slice delay;
-    bool transaction;
-    bool timer;
-    bool rewrite; /* has properties that the broker sets or removes */
-};
-
-struct sending {
-    const struct rq_request *request;
-    struct rmq_broker *broker;
-    struct rq_hdr_send header;
-    struct rq_topic_info topic;
-    struct rq_msg msg;
-    struct found found;
-    struct rq_buf props; /* when they had to be made anew */
-    char topic_text[RQ_NAME_MAX];
-    char id_text[RQ_MSGID_MAX + 1];
-};
 
 static bool is_name(const struct rq_prop *prop, const char *name)
 {
     return rq_slice_eq_str(prop->name, name);
 }
 
-static void look_at(const struct rq_prop *prop, struct found *found)
+static void look_at(const struct rq_prop *prop, struct rq_found *found)
 {
     switch (prop->name.n ? prop->name.p[0] : '\0') {
     case 'U':
@@ -84,38 +60,40 @@ static void look_at(const struct rq_prop *prop, struct found *found)
     }
 }
 
-static void look_through(struct rq_slice properties, struct found *found)
+void rq_sending_look_through(struct rq_sending *sending)
 {
+    struct rq_slice properties = sending->header.properties;
     struct rq_prop prop;
-    memset(found, 0, sizeof *found);
+    memset(&sending->found, 0, sizeof sending->found);
     while (rq_props_next(&properties, &prop)) {
-        look_at(&prop, found);
+        look_at(&prop, &sending->found);
     }
 }
 
-static int delay_level(const struct found *found)
+int rq_found_delay_level(const struct rq_found *found)
 {
     int32_t level = 0;
     return found->delay.n && rq_slice_to_i32(found->delay, &level) && level > 0 ? level : 0;
 }
 
-static bool refuse(const struct sending *sending, int32_t code, const char *remark)
+bool rq_sending_refuse(const struct rq_sending *sending, int32_t code, const char *remark)
 {
     rq_request_answer(sending->request, code, remark);
     return false;
 }
 
 /* The broker takes sends now, and this topic from clients. */
-static bool check_topic(struct sending *sending)
+static bool check_topic(struct rq_sending *sending)
 {
     const struct rq_broker_options *options = &sending->broker->settings.broker;
     rmq_error *err = NULL;
     int64_t opens_ms = options->start_accept_send_request_time_stamp;
     if (opens_ms > 0 && opens_ms > rq_broker_now_ms(sending->broker)) {
-        return refuse(sending, RQ_RESP_SYSTEM_ERROR, "broker unable to service until a later time");
+        return rq_sending_refuse(sending, RQ_RESP_SYSTEM_ERROR,
+                                 "broker unable to service until a later time");
     }
     if (rq_topic_check(sending->header.topic, &err)) {
-        refuse(sending, RQ_RESP_INVALID_PARAMETER, rmq_error_message(err));
+        rq_sending_refuse(sending, RQ_RESP_INVALID_PARAMETER, rmq_error_message(err));
         rmq_error_destroy(err);
         return false;
     }
@@ -133,13 +111,14 @@ static bool check_topic(struct sending *sending)
         return false;
     }
     if (!(options->broker_permission & RQ_PERM_WRITE) && sending->topic.order) {
-        return refuse(sending, RQ_RESP_NO_PERMISSION, "the broker does not permit sending");
+        return rq_sending_refuse(sending, RQ_RESP_NO_PERMISSION,
+                                 "the broker does not permit sending");
     }
     return true;
 }
 
 /* A queue id of the client's choice, or any. */
-static bool choose_queue(struct sending *sending)
+bool rq_sending_choose_queue(struct rq_sending *sending)
 {
     int32_t read = sending->topic.read_queue_nums;
     int32_t write = sending->topic.write_queue_nums;
@@ -161,7 +140,7 @@ static bool choose_queue(struct sending *sending)
     return true;
 }
 
-static void fill_message(struct sending *sending)
+void rq_sending_fill(struct rq_sending *sending)
 {
     const struct rq_hdr_send *header = &sending->header;
     struct rq_msg *msg = &sending->msg;
@@ -181,7 +160,7 @@ static void fill_message(struct sending *sending)
 }
 
 /* A message to a retry topic that has been tried too often goes to the dead letters, at once. */
-static bool apply_retry_rule(struct sending *sending)
+static bool apply_retry_rule(struct rq_sending *sending)
 {
     struct rq_group_info group;
     struct rq_topic_info info;
@@ -209,7 +188,8 @@ static bool apply_retry_rule(struct sending *sending)
     rq_dlq_topic_info(&info);
     if (n == 0 || rq_topics_add(&sending->broker->topics, rq_slice(sending->topic_text, n), &info,
                                 &created)) {
-        return refuse(sending, RQ_RESP_SYSTEM_ERROR, "the dead-letter topic cannot be made");
+        return rq_sending_refuse(sending, RQ_RESP_SYSTEM_ERROR,
+                                 "the dead-letter topic cannot be made");
     }
     if (created) {
         rq_broker_topics_changed(sending->broker);
@@ -222,7 +202,7 @@ static bool apply_retry_rule(struct sending *sending)
 }
 
 /* Properties anew: without what the broker sets itself, and with the delay that it decided. */
-static void rewrite_properties(struct sending *sending)
+static void rewrite_properties(struct rq_sending *sending)
 {
     static const char *const names[] = {RQ_PROP_POP_CK, RQ_PROP_MSG_REGION, RQ_PROP_TRACE_ON,
                                         RQ_PROP_CLUSTER, RQ_PROP_DELAY};
@@ -233,9 +213,9 @@ static void rewrite_properties(struct sending *sending)
     }
 }
 
-static bool complete_properties(struct sending *sending)
+static bool complete_properties(struct rq_sending *sending)
 {
-    struct found *found = &sending->found;
+    struct rq_found *found = &sending->found;
     bool add_key = found->unique_key.n == 0;
     if (!found->rewrite && !add_key) {
         return true;
@@ -252,17 +232,17 @@ static bool complete_properties(struct sending *sending)
     }
     sending->msg.properties = rq_slice(sending->props.data, sending->props.len);
     return rq_buf_status(&sending->props) == RMQ_OK ||
-           refuse(sending, RQ_RESP_SYSTEM_ERROR, "out of memory");
+           rq_sending_refuse(sending, RQ_RESP_SYSTEM_ERROR, "out of memory");
 }
 
 /* To be held back until its producer ends the transaction. */
-static bool is_half(const struct sending *sending)
+static bool is_half(const struct rq_sending *sending)
 {
     return sending->found.transaction &&
-           !(sending->header.reconsume_times > 0 && delay_level(&sending->found) > 0);
+           !(sending->header.reconsume_times > 0 && rq_found_delay_level(&sending->found) > 0);
 }
 
-static void put_half(struct sending *sending, struct rq_store_put *put)
+static void put_half(struct rq_sending *sending, struct rq_store_put *put)
 {
     struct rq_buf props;
     rq_buf_init(&props, 0);
@@ -275,7 +255,7 @@ static void put_half(struct sending *sending, struct rq_store_put *put)
     rq_buf_free(&props);
 }
 
-static bool check_kind(const struct sending *sending)
+static bool check_kind(const struct rq_sending *sending)
 {
     if (is_half(sending) && sending->broker->settings.broker.reject_transaction_message) {
         rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_NO_PERMISSION,
@@ -284,13 +264,14 @@ static bool check_kind(const struct sending *sending)
         return false;
     }
     if (!sending->msg.body.p) {
-        return refuse(sending, RQ_RESP_MESSAGE_ILLEGAL, "the message is illegal: it has no body");
+        return rq_sending_refuse(sending, RQ_RESP_MESSAGE_ILLEGAL,
+                                 "the message is illegal: it has no body");
     }
     return true;
 }
 
-static void count_put(const struct sending *sending, const struct rq_store_put *put, uint64_t nums,
-                      int64_t begin_us)
+void rq_sending_count(const struct rq_sending *sending, const struct rq_store_put *put,
+                      uint64_t nums, int64_t begin_us)
 {
     struct rq_stats *stats = &sending->broker->stats;
     rq_stats_put_took(stats, rq_mono_us() - begin_us);
@@ -302,14 +283,14 @@ static void count_put(const struct sending *sending, const struct rq_store_put *
 }
 
 /* At the time that its properties ask for. handle is what takes it back. false: it was refused. */
-static bool put_timed(struct sending *sending, struct rq_store_put *put, struct rq_buf *handle)
+static bool put_timed(struct rq_sending *sending, struct rq_store_put *put, struct rq_buf *handle)
 {
     struct rq_buf props;
     rq_buf_init(&props, 0);
     enum rq_timers_kind kind = rq_timers_divert(sending->broker, &sending->msg, &props);
     if (kind == RQ_TIMED_OFF) {
-        refuse(sending, RQ_RESP_SYSTEM_ERROR,
-               "accurate timer message is not enabled, timerWheelEnable is false");
+        rq_sending_refuse(sending, RQ_RESP_SYSTEM_ERROR,
+                          "accurate timer message is not enabled, timerWheelEnable is false");
     } else if (kind == RQ_TIMED_ILLEGAL) {
         rq_answer_text(
             sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
@@ -325,7 +306,7 @@ static bool put_timed(struct sending *sending, struct rq_store_put *put, struct 
     return kind != RQ_TIMED_OFF && kind != RQ_TIMED_ILLEGAL;
 }
 
-static void put_and_answer(struct sending *sending, int32_t asked_queue)
+static void put_and_answer(struct rq_sending *sending, int32_t asked_queue)
 {
     struct rq_store_put put;
     struct rq_buf handle;
@@ -334,29 +315,30 @@ static void put_and_answer(struct sending *sending, int32_t asked_queue)
     rq_buf_init(&handle, 0);
     if (is_half(sending)) {
         put_half(sending, &put);
-    } else if (sending->found.timer && delay_level(&sending->found) == 0) {
+    } else if (sending->found.timer && rq_found_delay_level(&sending->found) == 0) {
         refused = !put_timed(sending, &put, &handle);
     } else {
-        (void)rq_broker_put(sending->broker, &sending->msg, delay_level(&sending->found), &put);
+        (void)rq_broker_put(sending->broker, &sending->msg, rq_found_delay_level(&sending->found),
+                            &put);
     }
     if (!refused) {
         if (put.status == RQ_PUT_OK) {
             rq_broker_dispatch_soon(sending->request);
         }
-        count_put(sending, &put, 1, begin_us);
+        rq_sending_count(sending, &put, 1, begin_us);
         rq_send_answer_one(sending->request, &put, asked_queue, sending->found.unique_key,
                            rq_slice(handle.data, handle.len));
     }
     rq_buf_free(&handle);
 }
 
-static void send_one(struct sending *sending)
+static void send_one(struct rq_sending *sending)
 {
-    look_through(sending->header.properties, &sending->found);
-    if (!choose_queue(sending)) {
+    rq_sending_look_through(sending);
+    if (!rq_sending_choose_queue(sending)) {
         return;
     }
-    fill_message(sending);
+    rq_sending_fill(sending);
     int32_t asked_queue = sending->msg.queue_id;
     if (!check_kind(sending) || !apply_retry_rule(sending) || !complete_properties(sending)) {
         return;
@@ -365,122 +347,6 @@ static void send_one(struct sending *sending)
         asked_queue = 0;
     }
     put_and_answer(sending, asked_queue);
-}
-
-/* ---- batches ---- */
-
-struct batch {
-    struct rq_msg *msgs;
-    int64_t *offsets;
-    size_t count;
-    size_t cap;
-};
-
-static rmq_status grow_batch(struct batch *batch)
-{
-    size_t cap = batch->cap ? batch->cap * 2 : 64;
-    struct rq_msg *msgs = cap <= BATCH_MAX ? rq_realloc(batch->msgs, cap * sizeof *msgs) : NULL;
-    if (!msgs) {
-        return cap > BATCH_MAX ? RMQ_ERR_TOO_LARGE : RMQ_ERR_NOMEM;
-    }
-    batch->msgs = msgs;
-    batch->cap = cap;
-    return RMQ_OK;
-}
-
-static rmq_status add_child(struct sending *sending, struct batch *batch,
-                            const struct rq_batch_item *item)
-{
-    if (batch->count == batch->cap) {
-        rmq_status st = grow_batch(batch);
-        if (st) {
-            return st;
-        }
-    }
-    struct rq_msg *msg = &batch->msgs[batch->count++];
-    *msg = sending->msg;
-    msg->flag = item->flag;
-    msg->body = item->body.p ? item->body : rq_slice("", 0);
-    msg->properties = item->properties;
-    return RMQ_OK;
-}
-
-static rmq_status read_batch(struct sending *sending, struct batch *batch, rmq_error **err)
-{
-    struct rq_slice body = sending->request->in->body;
-    struct rq_cursor cursor = rq_cursor(body.p, body.n);
-    struct rq_batch_item item;
-    rmq_status st;
-    while ((st = rq_batch_next(&cursor, &item, err)) == RMQ_OK) {
-        if ((st = add_child(sending, batch, &item))) {
-            return st;
-        }
-    }
-    return st == RMQ_ERR_NOT_FOUND ? RMQ_OK : st;
-}
-
-static bool check_batch(const struct sending *sending)
-{
-    struct rq_slice topic = sending->header.topic;
-    if (rq_topic_is_retry(topic)) {
-        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
-                       "batch request does not support retry group %.*s", RQ_TEXT(topic));
-        return false;
-    }
-    if (sending->found.transaction || delay_level(&sending->found) > 0) {
-        return refuse(sending, RQ_RESP_MESSAGE_ILLEGAL,
-                      "the message is illegal: a batch can be neither transactional nor delayed");
-    }
-    size_t most = (size_t)sending->broker->settings.store.max_message_size;
-    if (sending->request->in->body.n > most) {
-        rq_answer_text(sending->request->conn, &sending->request->to, RQ_RESP_MESSAGE_ILLEGAL,
-                       "the message is illegal: batch of %zu bytes > limit %zu",
-                       sending->request->in->body.n, most);
-        return false;
-    }
-    return true;
-}
-
-static void store_batch(struct sending *sending, struct batch *batch)
-{
-    struct rq_store_put put;
-    batch->offsets = rq_calloc(batch->count, sizeof *batch->offsets);
-    if (!batch->offsets) {
-        refuse(sending, RQ_RESP_SYSTEM_ERROR, "out of memory");
-        return;
-    }
-    int64_t begin_us = rq_mono_us();
-    (void)rq_store_append_batch(sending->broker->store, batch->msgs, batch->count, batch->offsets,
-                                &put);
-    if (put.status == RQ_PUT_OK) {
-        rq_broker_dispatch_soon(sending->request);
-    }
-    count_put(sending, &put, batch->count, begin_us);
-    rq_send_answer_batch(sending->request, &put, sending->msg.queue_id, sending->found.unique_key,
-                         batch->offsets, batch->count);
-}
-
-static void send_batch(struct sending *sending)
-{
-    struct batch batch = {0};
-    rmq_error *err = NULL;
-    look_through(sending->header.properties, &sending->found);
-    if (!check_batch(sending) || !choose_queue(sending)) {
-        return;
-    }
-    fill_message(sending);
-    rmq_status st = read_batch(sending, &batch, &err);
-    if (st || batch.count == 0) {
-        refuse(sending, st == RMQ_ERR_NOMEM ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_MESSAGE_ILLEGAL,
-               err  ? rmq_error_message(err)
-               : st ? rmq_status_text(st)
-                    : "the batch is empty");
-    } else {
-        store_batch(sending, &batch);
-    }
-    rmq_error_destroy(err);
-    rq_free(batch.msgs);
-    rq_free(batch.offsets);
 }
 
 /* There is no queue but what a loop has read in one turn: the later ones wait for the earlier.
@@ -514,7 +380,7 @@ static bool store_is_busy(const struct rq_request *request)
 
 void rq_process_send(const struct rq_request *request)
 {
-    struct sending sending;
+    struct rq_sending sending;
     sending.request = request;
     sending.broker = request->broker;
     memset(&sending.msg, 0, sizeof sending.msg);
@@ -527,14 +393,14 @@ void rq_process_send(const struct rq_request *request)
         return;
     }
     if (code == RQ_REQ_SEND_REPLY_MESSAGE || code == RQ_REQ_SEND_REPLY_MESSAGE_V2) {
-        if (choose_queue(&sending)) {
+        if (rq_sending_choose_queue(&sending)) {
             rq_reply_pass_on(request, sending.msg.queue_id);
         }
         return;
     }
     rq_buf_init(&sending.props, 0);
     if (sending.header.batch) {
-        send_batch(&sending);
+        rq_sending_put_batch(&sending);
     } else {
         send_one(&sending);
     }
