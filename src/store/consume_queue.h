@@ -12,9 +12,9 @@
 #include "store/mapped_file_queue.h"
 
 #define RQ_CQ_ENTRY_BYTES 20
-#define RQ_CQ_BLANK_SIZE                                                                           \
-    0x7FFFFFFF             /* size in the slots before the first message: offset 0, tags code 0 */
-#define RQ_CQ_CODES_MAX 16 /* tags codes told of one batch */
+#define RQ_CQ_CODES_MAX   16 /* tags codes told of one batch */
+/* size in the slots before the first message: offset 0, tags code 0 */
+#define RQ_CQ_BLANK_SIZE 0x7FFFFFFF
 
 struct rq_consume_queue {
     /* immutable after create */
@@ -133,5 +133,12 @@ static inline int64_t rq_consume_queue_min(const struct rq_consume_queue *queue)
 
 /* Reads an entry at p; false for a blank slot. */
 bool rq_cq_read(const char *p, struct rq_store_entry *out);
+
+/* Whether a slot's content can be an entry: its message has a size, and its end is an offset. */
+static inline bool rq_cq_is_entry(const struct rq_store_entry *entry)
+{
+    return entry->size > 0 && entry->commit_log_offset >= 0 &&
+           entry->commit_log_offset <= INT64_MAX - entry->size;
+}
 
 #endif

@@ -113,7 +113,7 @@ static int64_t walk_file(struct rq_offline_queue *queue, const struct rq_offline
     for (size_t at = 0; at + RQ_CQ_ENTRY_BYTES <= file->size; at += RQ_CQ_ENTRY_BYTES, count++) {
         struct rq_store_entry entry;
         bool real = rq_cq_read(file->data + at, &entry);
-        if (entry.commit_log_offset < 0 || entry.size <= 0) {
+        if (!rq_cq_is_entry(&entry)) {
             break;
         }
         queue->log_end = real ? entry.commit_log_offset + entry.size : queue->log_end;

@@ -8,8 +8,8 @@
 #include "base/jhash.h"
 #include "store/verify.h"
 #include "wire/message.h"
+#include "wire/names.h"
 
-#define SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX"
 /* from here down a tags code is a place in consumequeue_ext */
 #define EXT_ADDRESS (-2147483649LL)
 
@@ -34,7 +34,7 @@ static bool tags_code_ok(const struct rq_record *record,
     if (code <= EXT_ADDRESS) {
         return true;
     }
-    if (properties->delay.n > 0 && rq_slice_eq_str(record->topic, SCHEDULE_TOPIC)) {
+    if (properties->delay.n > 0 && rq_slice_eq_str(record->topic, RQ_TOPIC_SCHEDULE)) {
         return code >= record->store_timestamp;
     }
     return code == (properties->tags.n > 0 ? rq_java_hash(properties->tags) : 0);
@@ -97,7 +97,7 @@ static bool is_known(const struct rq_verify *v, const struct rq_offline_queue *q
     const cJSON *table = rq_json_get(v->topics_file, "topicConfigTable");
     return !table || rq_json_get(table, queue->topic) ||
            strncmp(queue->topic, "RMQ_SYS_", 8) == 0 || strncmp(queue->topic, "rmq_sys_", 8) == 0 ||
-           strcmp(queue->topic, SCHEDULE_TOPIC) == 0;
+           strcmp(queue->topic, RQ_TOPIC_SCHEDULE) == 0;
 }
 
 static bool leads_to_its_message(const struct rq_verify *v, const struct rq_offline_queue *queue,
