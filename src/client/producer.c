@@ -16,7 +16,7 @@
 #include "client/fork_mark.h"
 #include "client/hooks.h"
 #include "client/options.h"
-#include "client/request.h"
+#include "client/requests.h"
 #include "client/send.h"
 #include "client/trace.h"
 #include "client/transaction.h"

@@ -2,9 +2,9 @@
 /* Copyright The librmq Authors */
 /*
  * The inside of a producer, shared by the files that make it up: producer.c (creation, entering),
- * producer_send.c (blocking sends), producer_async.c (the others), producer_queue.c (where they
- * go), producer_trace.c (records of its sends), producer_close.c (shutdown). Counterpart:
- * DefaultMQProducerImpl.
+ * producer_send.c (blocking sends), producer_async.c (the others), producer_request.c (requests),
+ * producer_queue.c (where they go), producer_trace.c (records of its sends), producer_close.c
+ * (shutdown). Counterpart: DefaultMQProducerImpl.
  */
 #ifndef RQ_CLIENT_PRODUCER_H
 #define RQ_CLIENT_PRODUCER_H
@@ -43,7 +43,7 @@ struct rmq_producer {
     struct rq_member member;
     bool is_member;
     struct rq_checks *checks;     /* client/transaction.h */
-    struct rq_requests *requests; /* client/request.h */
+    struct rq_requests *requests; /* client/requests.h */
 
     atomic_uint next_queue; /* atomic: relaxed: round robin */
     /* A thread counts itself and then looks whether the producer is closed; shutdown closes and

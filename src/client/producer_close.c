@@ -11,7 +11,7 @@
 #include "base/time.h"
 #include "client/accumulate.h"
 #include "client/fork_mark.h"
-#include "client/request.h"
+#include "client/requests.h"
 #include "client/send.h"
 #include "client/trace.h"
 #include "client/transaction.h"
