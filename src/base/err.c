@@ -91,6 +91,14 @@ static rmq_error *make(rmq_status status, const char *text, size_t len)
     return e;
 }
 
+static RMQ_PRINTF(2, 0) rmq_error *make_formatted(rmq_status status, const char *fmt, va_list args)
+{
+    char text[MESSAGE_MAX];
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+    return make(status, text, len);
+}
+
 static void replace(rmq_error **err, rmq_error *made)
 {
     rmq_error_destroy(*err);
@@ -99,16 +107,12 @@ static void replace(rmq_error **err, rmq_error *made)
 
 rmq_status rq_error_set(rmq_error **err, rmq_status status, const char *fmt, ...)
 {
-    if (!err) {
-        return status;
+    if (err) {
+        va_list args;
+        va_start(args, fmt);
+        replace(err, make_formatted(status, fmt, args));
+        va_end(args);
     }
-    char text[MESSAGE_MAX];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    replace(err, make(status, text, len));
     return status;
 }
 
@@ -117,13 +121,10 @@ rmq_status rq_error_set_remote(rmq_error **err, int code, const char *broker, co
     if (!err) {
         return RMQ_ERR_BROKER;
     }
-    char text[MESSAGE_MAX];
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
+    rmq_error *e = make_formatted(RMQ_ERR_BROKER, fmt, args);
     va_end(args);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    rmq_error *e = make(RMQ_ERR_BROKER, text, len);
     if (e) {
         e->remote_code = code;
         snprintf(e->broker, sizeof e->broker, "%s", broker ? broker : "");

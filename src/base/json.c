@@ -28,9 +28,8 @@ struct reader {
     bool want_key; /* the next token is a member name */
 };
 
-static rmq_status bad(const struct reader *r, const char *what, size_t at, rmq_error **err)
+static rmq_status bad(const char *what, size_t at, rmq_error **err)
 {
-    (void)r;
     return rq_error_set(err, RMQ_ERR_PROTOCOL, "JSON: %s at byte %zu", what, at);
 }
 
@@ -55,21 +54,47 @@ static size_t utf8_len(const unsigned char *p, size_t n)
     return overlong || beyond ? 0 : len;
 }
 
+/* One that may not stand between quotes as it is. */
+static bool is_special(char c)
+{
+    return (unsigned char)c < 0x20 || c == '"' || c == '\\';
+}
+
+static void add_escaped(struct rq_buf *out, char c)
+{
+    static const char shorts[] = "\bb\ff\nn\rr\tt\"\"\\\\";
+    for (const char *p = shorts; *p; p += 2) {
+        if (*p == c) {
+            rq_buf_add_char(out, '\\');
+            rq_buf_add_char(out, p[1]);
+            return;
+        }
+    }
+    rq_buf_addf(out, "\\u%04x", (unsigned char)c);
+}
+
 /* A byte that belongs to no character becomes U+FFFD, as Java decodes it: else two names that
  * differ here would be one when they are written. */
-static void add_utf8(struct rq_buf *out, const char *p, size_t n)
+static void add_text(struct rq_buf *out, struct rq_slice text, bool escape)
 {
     size_t plain = 0;
-    for (size_t i = 0; i < n;) {
-        size_t len = utf8_len((const unsigned char *)p + i, n - i);
-        if (len == 0) {
-            rq_buf_add(out, p + plain, i - plain);
-            rq_buf_add_str(out, REPLACEMENT);
-            plain = i + 1;
+    for (size_t i = 0; i < text.n;) {
+        size_t len = utf8_len((const unsigned char *)text.p + i, text.n - i);
+        if (len > 0 && !(escape && is_special(text.p[i]))) {
+            i += len;
+            continue;
         }
-        i += len ? len : 1;
+        rq_buf_add(out, text.p + plain, i - plain);
+        if (len == 0) {
+            rq_buf_add_str(out, REPLACEMENT);
+        } else {
+            add_escaped(out, text.p[i]);
+        }
+        plain = ++i;
     }
-    rq_buf_add(out, p + plain, n - plain);
+    if (plain < text.n) {
+        rq_buf_add(out, text.p + plain, text.n - plain);
+    }
 }
 
 static void copy_string(struct reader *r)
@@ -81,7 +106,7 @@ static void copy_string(struct reader *r)
     if (r->p < r->end) {
         r->p++;
     }
-    add_utf8(&r->out, start, (size_t)(r->p - start));
+    add_text(&r->out, rq_slice(start, (size_t)(r->p - start)), false);
 }
 
 static bool is_word(char c)
@@ -190,11 +215,11 @@ static rmq_status standardize(struct reader *r, struct rq_slice text, rmq_error 
     while (r->p < r->end) {
         size_t at = (size_t)(r->p - text.p);
         if (!step(r)) {
-            return bad(r, "unexpected character or nesting", at, err);
+            return bad("unexpected character or nesting", at, err);
         }
     }
     if (r->depth != 0) {
-        return bad(r, "text ends inside a container", text.n, err);
+        return bad("text ends inside a container", text.n, err);
     }
     rq_buf_add_char(&r->out, '\0');
     if (rq_buf_status(&r->out)) {
@@ -279,41 +304,10 @@ const char *rq_json_str(const cJSON *json, const char *name, const char *def)
     return cJSON_IsString(item) ? item->valuestring : def;
 }
 
-static void add_escaped(struct rq_buf *out, unsigned char c)
-{
-    static const char shorts[] = "\bb\ff\nn\rr\tt\"\"\\\\";
-    for (const char *p = shorts; *p; p += 2) {
-        if ((unsigned char)*p == c) {
-            rq_buf_add_char(out, '\\');
-            rq_buf_add_char(out, p[1]);
-            return;
-        }
-    }
-    rq_buf_addf(out, "\\u%04x", c);
-}
-
 void rq_json_add_string(struct rq_buf *out, struct rq_slice text)
 {
-    const unsigned char *p = (const unsigned char *)text.p;
     rq_buf_add_char(out, '"');
-    for (size_t i = 0, plain = 0; i <= text.n;) {
-        size_t len = i < text.n ? utf8_len(p + i, text.n - i) : 0;
-        bool special = i == text.n || len == 0 || p[i] < 0x20 || p[i] == '"' || p[i] == '\\';
-        if (!special) {
-            i += len;
-            continue;
-        }
-        rq_buf_add(out, text.p ? text.p + plain : NULL, i - plain);
-        if (i == text.n) {
-            break;
-        }
-        if (len == 0) {
-            rq_buf_add_str(out, REPLACEMENT);
-        } else {
-            add_escaped(out, p[i]);
-        }
-        plain = ++i;
-    }
+    add_text(out, text, true);
     rq_buf_add_char(out, '"');
 }
 

@@ -109,7 +109,7 @@ static bool parse_number(const struct rq_option *option, const char *value, int6
     return rq_slice_to_i64(rq_slice_str(value), out);
 }
 
-static bool has_range(const struct rq_option *option)
+static bool is_number(const struct rq_option *option)
 {
     return option->type == RQ_OPT_I32 || option->type == RQ_OPT_I64;
 }
@@ -119,7 +119,7 @@ static bool in_range(const struct rq_option *option, int64_t v)
     if (option->type == RQ_OPT_ENUM) {
         return v >= 0 && enum_name(option->range, v).n > 0;
     }
-    return !has_range(option) || (v >= option->min && v <= option->max);
+    return !is_number(option) || (v >= option->min && v <= option->max);
 }
 
 void rq_table_defaults(const struct rq_table *table, void *object)
@@ -194,11 +194,6 @@ static rmq_status unknown_key(const struct rq_table *table, const char *name, rm
                             table->object, name, nearest);
     }
     return rq_error_set(err, RMQ_ERR_INVALID, "unknown %s option \"%s\"", table->object, name);
-}
-
-static bool is_number(const struct rq_option *option)
-{
-    return option->type == RQ_OPT_I32 || option->type == RQ_OPT_I64;
 }
 
 static rmq_status bad_value(const struct rq_table *table, const struct rq_option *option,
@@ -310,7 +305,7 @@ void rq_table_value_text(const struct rq_option *option, const void *object, str
 
 void rq_table_range_text(const struct rq_option *option, struct rq_buf *out)
 {
-    if (has_range(option)) {
+    if (is_number(option)) {
         rq_buf_add_i64(out, option->min);
         rq_buf_add_str(out, " … ");
         rq_buf_add_i64(out, option->max);
