@@ -76,7 +76,7 @@ static void free_instance(struct rq_instance *instance)
 
 static void on_connected(void *user, struct rq_peer *peer)
 {
-    rq_brokers_connected(user, peer);
+    rq_beats_connected(user, peer);
 }
 
 static rmq_status connect_parts(struct rq_instance *instance,
@@ -106,7 +106,7 @@ static void start_on_loop(void *arg)
     struct rq_instance *instance = arg;
     rq_namesrv_start(instance->namesrv, instance->poll_interval_ms * ADDRESS_POLLS);
     rq_topics_start(instance);
-    rq_brokers_start(instance);
+    rq_beats_start(instance);
 }
 
 /* Counterpart: NamespaceRpcHook. */
@@ -273,7 +273,7 @@ static void stop_on_loop(void *arg)
     instance->closing = true;
     rq_namesrv_stop(instance->namesrv);
     rq_topics_stop(instance);
-    rq_brokers_stop(instance);
+    rq_beats_stop(instance);
 }
 
 static void nothing(void *arg)
@@ -340,6 +340,6 @@ rmq_status rq_instance_run(struct rq_instance *instance, void (*fn)(void *arg), 
 
 void rq_instance_suspect(struct rq_instance *instance, const char *topic)
 {
-    rq_brokers_probe(instance);
+    rq_beats_probe(instance);
     rq_topics_refresh_soon(instance, topic);
 }

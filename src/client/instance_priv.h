@@ -3,8 +3,8 @@
 /*
  * The inside of a client instance, shared by the files that make it up: instance.c (life),
  * instance_members.c, instance_requests.c (of brokers), instance_call.c (to brokers), topics.c
- * (routes), brokers.c (addresses, heartbeats, probes). Everything but the route snapshots is owned
- * by the I/O thread.
+ * (routes), brokers.c (names and addresses), beats.c (heartbeats, probes). Everything but the
+ * route snapshots is owned by the I/O thread.
  */
 #ifndef RQ_CLIENT_INSTANCE_PRIV_H
 #define RQ_CLIENT_INSTANCE_PRIV_H
@@ -89,18 +89,27 @@ void rq_instance_topics_free(struct rq_instance *instance);
 /* A send to the topic failed: refreshed soon, at most once a second. Loop. */
 void rq_topics_refresh_soon(struct rq_instance *instance, const char *topic);
 
-/* brokers.c */
-void rq_brokers_start(struct rq_instance *instance);
-void rq_brokers_stop(struct rq_instance *instance);
+/* brokers.c: loop */
 void rq_brokers_free(struct rq_instance *instance);
 struct rq_broker_health *rq_brokers_health(struct rq_instance *instance, struct rq_slice name);
-void rq_brokers_apply(struct rq_instance *instance,
-                      const struct rq_route *route); /* a route changed */
-void rq_brokers_connected(struct rq_instance *instance, struct rq_peer *peer);
-/* A broker was marked suspect: probes it in the background until it answers. Loop. */
-void rq_brokers_probe(struct rq_instance *instance);
-/* Heartbeat body of all members. */
-void rq_brokers_heartbeat_body(struct rq_instance *instance, struct rq_buf *out);
+/* A route changed. */
+void rq_brokers_apply(struct rq_instance *instance, const struct rq_route *route);
+/* Addresses that no current route names are let go, and names without addresses. */
+void rq_brokers_clean(struct rq_instance *instance);
+/* The address with this broker id, NULL for none; the connection of an address, made when it is
+ * first asked for (NULL: no memory); the entry that a connection belongs to. */
+struct rq_broker_addr *rq_brokers_addr(struct rq_broker_entry *entry, int64_t id);
+struct rq_peer *rq_brokers_peer(struct rq_instance *instance, struct rq_broker_addr *addr);
+struct rq_broker_entry *rq_brokers_of_peer(struct rq_instance *instance, const struct rq_peer *peer,
+                                           bool *master);
+
+/* beats.c: loop */
+void rq_beats_start(struct rq_instance *instance);
+void rq_beats_stop(struct rq_instance *instance);
+/* A connection was made: tells its broker who is here. */
+void rq_beats_connected(struct rq_instance *instance, struct rq_peer *peer);
+/* A broker was marked suspect: probes it in the background until it answers. */
+void rq_beats_probe(struct rq_instance *instance);
 
 /* instance_members.c: NULL when there is none. Loop. */
 struct rq_member *rq_instance_member(struct rq_instance *instance, struct rq_slice group,
