@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* One look for messages to pop or peek, shared by pop.c and pop_process.c: what it has found so
- * far. On one thread's stack. */
+/* One look for messages to pop or peek, for pop.c and pop_process.c: what it has found so far. On
+ * one thread's stack. */
 #ifndef RQ_BROKER_POP_LOOK_H
 #define RQ_BROKER_POP_LOOK_H
 
@@ -40,6 +40,11 @@ void rq_pop_look_init(struct rq_pop_look *look, struct rmq_broker *broker,
                       const struct rq_pop_ask *ask);
 void rq_pop_look_release(struct rq_pop_look *look);
 
+/* Takes what a queue gave into the answer. What is moved leaves result; a message of a retry topic
+ * is shown under the topic that it came from, with its handle. */
+void rq_pop_look_take(struct rq_pop_look *look, const struct rq_pop_place *place,
+                      struct rq_store_result *result, int64_t start_offset);
+
 /* Calls each for a queue, or (queue_id < 0) for all of a topic; for those of the retry topic; for
  * all that the ask wants. */
 void rq_pop_each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t queue_id,
@@ -49,11 +54,12 @@ void rq_pop_each_retry(struct rq_pop_look *look,
 void rq_pop_look_over(struct rq_pop_look *look,
                       void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place));
 
-/* Where a group begins that has no offset of a queue. */
-int64_t rq_pop_initial_offset(struct rmq_broker *broker, const struct rq_pop_place *place,
-                              int32_t init_mode);
-
+/* Answers with what was collected; its memory and files are then the frame's. */
 void rq_pop_send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int32_t code,
                         const char *remark, struct rq_pop_look *look);
+
+/* pop.c: where a group begins that has no offset of a queue. */
+int64_t rq_pop_initial_offset(struct rmq_broker *broker, const struct rq_pop_place *place,
+                              int32_t init_mode);
 
 #endif
