@@ -11,7 +11,10 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/subscribed.h"
+#include "wire/pop.h"
 
 bool rq_assignment_is_the_brokers(const struct rq_subscribed *topic)
 {

@@ -10,7 +10,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 #define DEFAULT_TIMEOUT_MS  10000
 #define BEAT_CHECK_MS       2

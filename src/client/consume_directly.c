@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
 #include "wire/bodies.h"
 
 struct direct {

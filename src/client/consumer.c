@@ -12,9 +12,12 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
 #include "client/events.h"
 #include "client/options.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 #define EXPIRE_MOST_MS 30000
 

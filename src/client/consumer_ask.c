@@ -10,8 +10,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
 #include "client/events.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 static void on_answer(struct rq_request *request, rmq_status status, struct rq_in *answer)
 {

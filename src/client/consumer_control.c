@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 static void suspend_on_loop(void *arg)
 {

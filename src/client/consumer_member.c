@@ -5,7 +5,10 @@
  * its group. I/O thread. Counterparts: ConsumerData, ClientRemotingProcessor.
  */
 #include "base/mem.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 #include "wire/heartbeat.h"
 
 static void write_heartbeat(struct rq_member *member, struct rq_buf *json)

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 #include "wire/bodies.h"
 
 static void answer(struct rmq_consumer *consumer, struct rq_peer *peer,

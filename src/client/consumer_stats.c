@@ -7,6 +7,8 @@
  */
 #include "base/time.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 #define SAMPLE_MS 10000
 

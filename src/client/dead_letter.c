@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
 #include "wire/message.h"
 #include "wire/properties.h"

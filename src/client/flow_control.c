@@ -6,6 +6,8 @@
  * thread. Counterpart: the checks of DefaultMQPushConsumerImpl.pullMessage.
  */
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 #define QUIET_MS 1000 /* not held for so long: it has ended */
 

@@ -13,8 +13,10 @@
 #include "client/lite_pull_priv.h"
 #include "client/message.h"
 #include "client/options.h"
+#include "client/owned.h"
 #include "client/queue_list.h"
 #include "client/queue_notices.h"
+#include "client/subscribed.h"
 
 #define CLOSE_TIMEOUT_MS 10000
 

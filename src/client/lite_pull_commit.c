@@ -10,8 +10,10 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/lite_pull_priv.h"
+#include "client/owned.h"
 #include "client/queue_ask.h"
 #include "client/queue_list.h"
+#include "client/subscribed.h"
 #include "client/waiter.h"
 
 #define COMMIT_TIMEOUT_MS 5000

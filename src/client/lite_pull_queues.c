@@ -10,8 +10,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "client/lite_pull_priv.h"
+#include "client/owned.h"
 #include "client/queue_ask.h"
 #include "client/queue_list.h"
+#include "client/subscribed.h"
 #include "wire/names.h"
 
 /* ---- expressions of assigned topics ---- */

@@ -13,7 +13,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 #define EAGER_MS                 500
 #define DEFAULT_TIMESTAMP_AGE_MS 1800000 /* consumeTimestamp 0: half an hour before now */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
 
 #define SUSPEND_LEAST_MS 10
 #define SUSPEND_MOST_MS  30000

@@ -10,7 +10,10 @@
 
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 static void on_timer(struct rq_timer *timer);
 static void on_resume(struct rq_task *task);

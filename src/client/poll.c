@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
 #include "wire/message.h"
 
 struct rmq_batch {

@@ -8,7 +8,10 @@
  */
 #include "base/err.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 #define CLIENT_GRACE_MS 10000 /* beyond the time that the broker parks a pop */
 

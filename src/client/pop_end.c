@@ -12,7 +12,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
 
 #define ACKS_MOST 256 /* of one request */
 

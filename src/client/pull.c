@@ -9,7 +9,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 #include "wire/properties.h"
 
 #define PULL_BYTES      262144 /* most bytes of an answer that we ask for */

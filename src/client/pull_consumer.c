@@ -11,9 +11,11 @@
 #include "base/time.h"
 #include "client/handle.h"
 #include "client/options.h"
+#include "client/owned.h"
 #include "client/pull_consumer_priv.h"
 #include "client/queue_list.h"
 #include "client/queue_notices.h"
+#include "client/subscribed.h"
 #include "wire/names.h"
 
 #define CLOSE_TIMEOUT_MS 10000

@@ -14,7 +14,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 #include "wire/bodies.h"
 
 #define RETRY_MS 500 /* a lock that another member holds is asked for again after this */

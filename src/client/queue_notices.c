@@ -2,12 +2,14 @@
 /* Copyright The librmq Authors */
 /* Notices of changed queues (see the header). Made on the I/O thread, told on the callback
  * thread. */
+#include "client/owned.h"
 #include "client/queue_notices.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "client/consumer_priv.h"
 #include "client/queue_list.h"
+#include "client/subscribed.h"
 
 struct notice {
     struct rq_work work;

@@ -12,7 +12,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 #include "wire/bodies.h"
 
 #define UNKNOWN_ROUTE_MOST_MS                                                                      \

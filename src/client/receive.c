@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 #include "wire/properties.h"
 
 #define FLOW_CONTROL_MS 20

@@ -73,8 +73,8 @@ struct rq_pending *rq_pending_create(struct rq_requests *requests, int64_t timeo
 void rq_pending_retain(struct rq_pending *request);
 void rq_pending_drop(struct rq_pending *request); /* NULL is fine */
 
-/* Into the table, which has a reference of its own. Errors: RMQ_ERR_CLOSED, RMQ_ERR_NOMEM, and those
- * of starting the callback thread. */
+/* Into the table, which has a reference of its own. Errors: RMQ_ERR_CLOSED, RMQ_ERR_NOMEM, and what
+ * starting the callback thread gives. */
 rmq_status rq_pending_enlist(struct rq_requests *requests, struct rq_pending *request,
                              rmq_error **err);
 

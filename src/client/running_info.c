@@ -13,6 +13,8 @@
 #include "client/consumer_priv.h"
 #include "client/namesrv.h"
 #include "client/options.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 #include "wire/bodies.h"
 #include "wire/frame.h"
 

@@ -12,7 +12,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 #define DEFAULT_MAX_RECONSUME 16
 #define EXPIRED_DELAY_LEVEL   3

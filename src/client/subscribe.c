@@ -9,7 +9,10 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 struct subscribe_call {
     struct rmq_consumer *consumer;

@@ -10,7 +10,10 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "client/consumer_ask.h"
 #include "client/consumer_priv.h"
+#include "client/owned.h"
+#include "client/subscribed.h"
 
 static void keep_refusal(struct rmq_consumer *consumer, rmq_error *err)
 {
