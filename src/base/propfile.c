@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/sys.h"
+#include "base/text.h"
 
 #define BOM "\xEF\xBB\xBF"
 
@@ -108,47 +109,19 @@ static void take_logical(struct rq_propfile *file)
 
 /* ---- key and value ---- */
 
-static void add_utf8(struct rq_buf *out, unsigned code)
-{
-    if (code < 0x80) {
-        rq_buf_add_u8(out, (uint8_t)code);
-    } else if (code < 0x800) {
-        rq_buf_add_u8(out, (uint8_t)(0xC0 | code >> 6));
-        rq_buf_add_u8(out, (uint8_t)(0x80 | (code & 0x3F)));
-    } else {
-        rq_buf_add_u8(out, (uint8_t)(0xE0 | code >> 12));
-        rq_buf_add_u8(out, (uint8_t)(0x80 | (code >> 6 & 0x3F)));
-        rq_buf_add_u8(out, (uint8_t)(0x80 | (code & 0x3F)));
-    }
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* What follows a backslash; the bytes that it takes. */
 static size_t add_escaped(struct rq_slice s, struct rq_buf *out)
 {
     static const char letters[] = "tnrf";
-    static const char bytes[] = "\t\n\r\f";
+    static const char meanings[] = "\t\n\r\f";
     const char *letter = strchr(letters, s.p[0]);
-    unsigned code = 0;
-    if (s.p[0] == 'u' && s.n >= 5) {
-        int digit = 0;
-        for (size_t i = 1; i < 5 && digit >= 0; i++) {
-            digit = hex_digit(s.p[i]);
-            code = code * 16 + (unsigned)digit;
-        }
-        if (digit >= 0 && code) {
-            add_utf8(out, code);
-            return 5;
-        }
+    int32_t code = s.p[0] == 'u' ? rq_hex4(s.p + 1, s.n - 1) : -1;
+    if (code > 0) {
+        char utf8[4];
+        rq_buf_add(out, utf8, (size_t)(rq_utf8_put(utf8, (uint32_t)code) - utf8));
+        return 5;
     }
-    rq_buf_add_char(out, letter && s.p[0] ? bytes[letter - letters] : s.p[0]);
+    rq_buf_add_char(out, letter && s.p[0] ? meanings[letter - letters] : s.p[0]);
     return 1;
 }
 

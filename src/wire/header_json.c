@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "wire/header_priv.h"
 
 struct scan {
@@ -43,58 +44,11 @@ static bool take(struct scan *s, char c)
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    char lower = (char)(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-/* Four hex digits at p, or -1. */
-static int32_t hex4(const char *p, const char *end)
-{
-    if (end - p < 4) {
-        return -1;
-    }
-    int32_t v = 0;
-    for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(p[i]);
-        if (digit < 0) {
-            return -1;
-        }
-        v = v << 4 | digit;
-    }
-    return v;
-}
-
-static char *put_utf8(char *w, uint32_t v)
-{
-    if (v < 0x80) {
-        *w++ = (char)v;
-        return w;
-    }
-    if (v < 0x800) {
-        *w++ = (char)(0xC0 | v >> 6);
-    } else {
-        if (v < 0x10000) {
-            *w++ = (char)(0xE0 | v >> 12);
-        } else {
-            *w++ = (char)(0xF0 | v >> 18);
-            *w++ = (char)(0x80 | (v >> 12 & 0x3F));
-        }
-        *w++ = (char)(0x80 | (v >> 6 & 0x3F));
-    }
-    *w++ = (char)(0x80 | (v & 0x3F));
-    return w;
-}
-
 /* A \u escape whose digits start at *r; a pair of surrogates becomes one character, a lone one
  * U+FFFD. Never longer than its text. */
 static char *unescape_unicode(struct scan *s, char **r, char *w)
 {
-    int32_t unit = hex4(*r, s->end);
+    int32_t unit = rq_hex4(*r, (size_t)(s->end - *r));
     if (unit < 0) {
         fail(s, "bad \\u escape");
         return w;
@@ -103,7 +57,7 @@ static char *unescape_unicode(struct scan *s, char **r, char *w)
     uint32_t v = (uint32_t)unit;
     if (v >= 0xD800 && v < 0xE000) {
         int32_t low = v < 0xDC00 && s->end - *r >= 6 && (*r)[0] == '\\' && (*r)[1] == 'u'
-                          ? hex4(*r + 2, s->end)
+                          ? rq_hex4(*r + 2, (size_t)(s->end - *r - 2))
                           : -1;
         if (low >= 0xDC00 && low < 0xE000) {
             v = 0x10000 + ((v - 0xD800) << 10) + ((uint32_t)low - 0xDC00);
@@ -112,7 +66,7 @@ static char *unescape_unicode(struct scan *s, char **r, char *w)
             v = 0xFFFD;
         }
     }
-    return put_utf8(w, v);
+    return rq_utf8_put(w, v);
 }
 
 /* The escape behind a backslash at **r. */

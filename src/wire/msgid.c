@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/text.h"
 
 void rq_hex_upper(const void *p, size_t n, char *out)
 {
@@ -21,14 +22,6 @@ void rq_hex_upper(const void *p, size_t n, char *out)
     }
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 bool rq_hex_parse(struct rq_slice text, void *out)
 {
     unsigned char *bytes = out;
@@ -36,8 +29,8 @@ bool rq_hex_parse(struct rq_slice text, void *out)
         return false;
     }
     for (size_t i = 0; i < text.n / 2; i++) {
-        int high = digit(text.p[2 * i]);
-        int low = digit(text.p[2 * i + 1]);
+        int high = rq_hex_digit(text.p[2 * i]);
+        int low = rq_hex_digit(text.p[2 * i + 1]);
         if (high < 0 || low < 0) {
             return false;
         }
