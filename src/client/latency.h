@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 
-#define RQ_LATENCY_BUCKETS                                                                         \
-    17 /* 100 µs … 5 s in steps of 1, 2, 5; the last one is everything above */
+/* 100 µs … 5 s in steps of 1, 2, 5; the last one is everything above */
+#define RQ_LATENCY_BUCKETS 17
 
 struct rq_latency {
     atomic_uint_fast64_t buckets[RQ_LATENCY_BUCKETS]; /* atomic: relaxed */

@@ -16,9 +16,9 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-#define MESSAGE_TEXT_MAX                                                                           \
-    (64 * 1024) /* twice what a broker takes: the send checks the exact limit */
-#define DELAY_LEVEL_MAX 18
+/* twice what a broker takes: the send checks the exact limit */
+#define MESSAGE_TEXT_MAX (64 * 1024)
+#define DELAY_LEVEL_MAX  18
 
 struct rq_body *rq_body_copy(const void *data, size_t size)
 {

@@ -203,8 +203,8 @@ void rq_order_linger_no_more(struct rmq_consumer *consumer); /* for destroy */
 
 /* ---- queue_lock.c: loop ---- */
 
-bool rq_consumer_locks(
-    const struct rmq_consumer *consumer); /* any thread: ordered, not broadcast */
+/* Any thread. Ordered and not broadcasting: brokers lock its queues. */
+bool rq_consumer_locks(const struct rmq_consumer *consumer);
 void rq_lock_init(struct rmq_consumer *consumer);
 void rq_lock_start(struct rmq_consumer *consumer);
 void rq_lock_stop(struct rmq_consumer *consumer);

@@ -76,8 +76,8 @@ struct rq_process_queue {
     bool stranded; /* some message has the mark */
     bool dropped;  /* no longer ours: what is still in hands is ignored when it is done */
 
-    void (*release)(
-        struct rq_process_queue *queue); /* immutable: gives up one pulled's reference */
+    /* immutable: gives up one pulled's reference. */
+    void (*release)(struct rq_process_queue *queue);
 };
 
 #define RQ_ANY_ORDER (-1)

@@ -22,8 +22,8 @@
 #include "client/transaction.h"
 #include "wire/compress.h"
 
-#define QUEUED_BYTES_MIN                                                                           \
-    ((size_t)256 << 20) /* least room for frames of a connection that are not written yet */
+/* least room for frames of a connection that are not written yet */
+#define QUEUED_BYTES_MIN ((size_t)256 << 20)
 
 /* ---- creation ---- */
 

@@ -36,8 +36,8 @@ struct rmq_producer {
     /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the
      * first time. */
     _Atomic(struct rq_trace *) trace;
-    _Atomic(struct rq_hooks *)
-        hooks; /* atomic: release when added, acquire by senders; NULL = none */
+    /* atomic: release when added, acquire by senders; NULL = none. */
+    _Atomic(struct rq_hooks *) hooks;
     struct rq_accumulator *accumulator; /* NULL without autoBatch */
     struct rq_timer stats_timer;        /* owned by the loop */
     struct rq_member member;

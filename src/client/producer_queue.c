@@ -19,8 +19,8 @@
 #include "wire/namespace.h"
 #include "wire/properties.h"
 
-#define ROUTE_SLICE_MS                                                                             \
-    200 /* a thread that waits for a route looks so often whether the producer is closed */
+/* a thread that waits for a route looks so often whether the producer is closed */
+#define ROUTE_SLICE_MS 200
 
 struct rmq_queues {
     struct rq_route *route;

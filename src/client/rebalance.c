@@ -18,8 +18,8 @@
 #include "client/subscribed.h"
 #include "wire/bodies.h"
 
-#define UNKNOWN_ROUTE_MOST_MS                                                                      \
-    10000 /* a topic without a route is asked for at growing intervals up to this */
+/* a topic without a route is asked for at growing intervals up to this */
+#define UNKNOWN_ROUTE_MOST_MS 10000
 
 static void on_route(struct rq_watch *watch, struct rq_route *route);
 static void on_retry(struct rq_timer *timer);
@@ -151,8 +151,8 @@ static void on_route(struct rq_watch *watch, struct rq_route *route)
         topic->settled = topic->assigned;
         topic->delay_ms = RQ_RETRY_FIRST_MS;
         rq_timer_stop(&topic->retry);
-        rq_instance_heartbeat(
-            topic->consumer->instance); /* its brokers may be new to us, and we to them */
+        /* Its brokers may be new to us, and we to them. */
+        rq_instance_heartbeat(topic->consumer->instance);
     }
     rq_rebalance(topic);
 }

@@ -25,8 +25,8 @@ static void destroy_event(struct rmq_event *event)
     struct rq_send_op *op = RQ_CONTAINER_OF(event, struct rq_send_op, event);
     bool cut = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
     if (cut) {
-        rmq_error_destroy(
-            event->error); /* made for the event; the operation's own is the machine's */
+        /* Made for the event; the operation's own is the machine's. */
+        rmq_error_destroy(event->error);
     }
     event->error = NULL;
     rq_send_consumed(op);

@@ -16,8 +16,8 @@
  * while others fill the window again: so it is more than the answers that come at once. */
 #define FREE_MAX   2048
 #define KEEP_BYTES 8192 /* buffers of a free operation that are kept */
-#define CALLBACK_EXCESS                                                                            \
-    2 /* sends from callbacks may fill the window this many times: they cannot wait */
+/* sends from callbacks may fill the window this many times: they cannot wait */
+#define CALLBACK_EXCESS 2
 
 struct rq_send_pool *rq_send_pool_create(const rmq_producer_options *options)
 {

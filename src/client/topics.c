@@ -14,9 +14,9 @@
 #include "client/instance_priv.h"
 #include "wire/names.h"
 
-#define FORGET_AFTER_MS                                                                            \
-    600000 /* a topic that nobody has watched or used for so long is no longer refreshed */
-#define SOON_MS 1000 /* least time between two refreshes on demand */
+/* a topic that nobody has watched or used for so long is no longer refreshed */
+#define FORGET_AFTER_MS 600000
+#define SOON_MS         1000 /* least time between two refreshes on demand */
 
 static struct rq_topic *find_topic(struct rq_instance *instance, const char *name)
 {

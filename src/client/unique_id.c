@@ -84,8 +84,8 @@ static void fill_origin(struct origin *origin, const struct origin *old)
     int64_t now = rq_mono_ms() + origin->wall_minus_mono_ms;
     origin->month_start_ms = local_month(now);
     int64_t end = local_month(origin->month_start_ms + LONGER_THAN_MONTH_MS);
-    origin->month_end_ms =
-        end > now ? end : now + MONTH_MS; /* a calendar that libc cannot compute */
+    /* Else libc cannot compute this calendar. */
+    origin->month_end_ms = end > now ? end : now + MONTH_MS;
 }
 
 static bool is_current(const struct origin *origin, int64_t mono_ms)

@@ -15,9 +15,9 @@
 #include "net/conn_priv.h"
 
 #define WRITE_IOVECS 128 /* of one system call; below IOV_MAX */
-#define CALLER_ROUNDS                                                                              \
-    4 /* system calls that a caller's thread makes before the loop goes on for it */
-#define LOOP_ROUNDS 16 /* that the loop makes before others get their turn */
+/* system calls that a caller's thread makes before the loop goes on for it */
+#define CALLER_ROUNDS 4
+#define LOOP_ROUNDS   16 /* that the loop makes before others get their turn */
 /* frames up to this size, as answers to sends, are gathered */
 #define SMALL_BYTES ((size_t)1 << 10)
 #define HELD_BYTES  ((size_t)16 << 10)

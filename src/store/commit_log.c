@@ -79,8 +79,8 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
 {
     rmq_status st = rq_mapped_file_queue_truncate(&log->files, end, err);
     struct rq_mapped_file *last = rq_mapped_file_queue_last(&log->files);
-    if (st == RMQ_OK && last &&
-        wipe_tail) { /* records that were cut off must not come back behind new ones */
+    if (st == RMQ_OK && last && wipe_tail) {
+        /* Records that were cut off must not come back behind new ones. */
         st = rq_mapped_file_wipe(last, (size_t)(end - last->start), true, err);
     }
     log->current = last;

@@ -10,8 +10,8 @@
 #define LAST_STEP   RQ_COMMIT_LOG_LAST_STEP
 #define TOUCH_STEP  ((size_t)1 << 20)
 #define TOUCH_AHEAD ((size_t)4 << 20)
-#define SPARE_WHEN_LEFT                                                                            \
-    ((size_t)128 << 20) /* the next file is made when less than this, or half a file, is left */
+/* the next file is made when less than this, or half a file, is left */
+#define SPARE_WHEN_LEFT ((size_t)128 << 20)
 
 /* The next pages are brought into memory, so that appends do not fault while they hold the lock.
  * Without ahead_lock: it takes a while. */

@@ -168,8 +168,8 @@ rmq_status rq_contents_compare(struct rq_store *store, int64_t log_end, bool *in
         }
     }
     rq_buf_free(&text);
-    if (!counts &&
-        st == RMQ_OK) { /* another broker's store: nor may it count after the next crash */
+    if (!counts && st == RMQ_OK) {
+        /* Another broker's store: nor may it count after the next crash. */
         char path[PATH_MAX];
         rq_store_path(store, FILE_CONTENTS, path);
         rq_sys_unlink(path);

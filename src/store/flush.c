@@ -324,8 +324,8 @@ static void flush_log(struct rq_store *store, bool asked, int64_t now)
         now + (st == RMQ_OK ? store->options.flush_interval_commit_log_ms : RETRY_MS);
     flusher->log_thorough_ms = now + store->options.flush_commit_log_thorough_interval_ms;
     rq_flusher_complete(flusher, store, st != RMQ_OK);
-    rq_store_dispatch(
-        store); /* what is on disk now may be shown; and what failed before is tried again */
+    /* What is on disk now may be shown; and what failed before is tried again. */
+    rq_store_dispatch(store);
 }
 
 static bool log_file_changed(struct rq_store *store)

@@ -36,8 +36,8 @@ struct rq_flusher {
 
 rmq_status rq_flusher_start(struct rq_flusher *flusher, struct rq_store *store, rmq_error **err);
 void rq_flusher_init(struct rq_flusher *flusher);
-void rq_flusher_stop(
-    struct rq_flusher *flusher); /* joins; waiters that remain are the caller's to complete */
+/* Joins; waiters that remain are the caller's to complete. */
+void rq_flusher_stop(struct rq_flusher *flusher);
 void rq_flusher_free(struct rq_flusher *flusher);
 
 /* Something was appended and shall be synced now, when it is at least so many pages. */

@@ -229,8 +229,8 @@ struct rq_store_ref {
 };
 
 void rq_mapped_file_retain(struct rq_mapped_file *file);
-void rq_mapped_file_release(
-    struct rq_mapped_file *file); /* NULL is accepted; fits a release callback */
+/* NULL is accepted; fits a release callback. */
+void rq_mapped_file_release(struct rq_mapped_file *file);
 static inline void rq_store_ref_release(struct rq_store_ref *ref)
 {
     rq_mapped_file_release(ref->file);

@@ -39,8 +39,8 @@ struct rq_allocate {
         *rooms; /* MACHINE_ROOM: the rooms whose queues count (broker name "room@…") */
     size_t room_count;
     enum rq_allocate_strategy inner; /* MACHINE_ROOM_NEARBY: strategy within a room */
-    struct rq_slice (*room_of)(
-        const char *name, void *user); /* MACHINE_ROOM_NEARBY: room of a broker name or client id */
+    /* MACHINE_ROOM_NEARBY: room of a broker name or client id. */
+    struct rq_slice (*room_of)(const char *name, void *user);
     void *room_user;
     const struct rq_mq
         *configured; /* CONFIG: the list itself; those that the topic has are taken */

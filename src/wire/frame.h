@@ -21,8 +21,8 @@
 #include "wire/sign.h"
 
 #define RQ_FRAME_PREFIX 8
-#define RQ_FRAME_MAX                                                                               \
-    16777216 /* with its first 4 bytes: the most that a Java peer accepts by default */
+/* with its first 4 bytes: the most that a Java peer accepts by default */
+#define RQ_FRAME_MAX 16777216
 
 /* MQVersion ordinal that we send: V5_3_3. */
 #define RQ_VERSION_V4_9_3 399

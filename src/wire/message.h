@@ -20,10 +20,10 @@
 #include "base/slice.h"
 
 #define RQ_MSG_MAGIC_V1 (-626843481) /* 0xDAA320A7: topic length in 1 byte */
-#define RQ_MSG_MAGIC_V2                                                                            \
-    (-626843477) /* 0xDAA320AB: in 2 bytes, for topics above RQ_MSG_TOPIC_MAX_V1 */
-#define RQ_MSG_MAGIC_BLANK                                                                         \
-    (-875286124) /* 0xCBD43194: filler at the end of a commit-log file, never on the wire */
+/* 0xDAA320AB: in 2 bytes, for topics above RQ_MSG_TOPIC_MAX_V1 */
+#define RQ_MSG_MAGIC_V2 (-626843477)
+/* 0xCBD43194: filler at the end of a commit-log file, never on the wire */
+#define RQ_MSG_MAGIC_BLANK (-875286124)
 
 #define RQ_MSG_TOPIC_MAX_V1   127
 #define RQ_MSG_TOPIC_MAX_V2   32767

@@ -53,8 +53,8 @@ struct rq_route_data {
  * Entries without a broker name are dropped. *out is set on RMQ_OK; the caller clears it. Errors:
  * RMQ_ERR_PROTOCOL, RMQ_ERR_NOMEM. */
 rmq_status rq_route_data_parse(struct rq_slice json, struct rq_route_data *out, rmq_error **err);
-void rq_route_data_clear(
-    struct rq_route_data *route); /* of a parsed one; a zeroed one is accepted */
+/* Of a parsed one; a zeroed one is accepted. */
+void rq_route_data_clear(struct rq_route_data *route);
 
 /* Writes valid JSON (map keys quoted), which Java readers of any version take. */
 void rq_route_data_write(const struct rq_route_data *route, struct rq_buf *out);

@@ -104,8 +104,8 @@ static void a_hundred_rounds_in_full_flow_leave_nothing_behind(void)
             third = tl_usage_of(0);
         }
     }
-    TL_CHECK(
-        tl_wait(is_back_at, &third, 3000)); /* the broker here closes its ends a moment later */
+    /* The broker here closes its ends a moment later. */
+    TL_CHECK(tl_wait(is_back_at, &third, 3000));
     TL_CHECK(slowest < 3000);
     atomic_store(&stop_sending, true);
     pthread_join(sender.thread, NULL);

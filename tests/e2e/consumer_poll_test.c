@@ -96,8 +96,8 @@ static void events_tell_a_program_when_to_poll(void)
         rmq_batch *batch = NULL;
         if (rmq_event_get_type(event) == RMQ_EVENT_BATCH) {
             TL_CHECK(rmq_event_source(event) == consumer);
-            if (rmq_consumer_poll(consumer, &batch, 0, NULL) ==
-                RMQ_OK) { /* one batch per event is enough */
+            if (rmq_consumer_poll(consumer, &batch, 0, NULL) == RMQ_OK) {
+                /* One batch per event is enough. */
                 note_batch(batch);
                 TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
                 rmq_batch_destroy(batch);

@@ -115,8 +115,8 @@ static void small_sends_travel_together_and_keep_their_own_completions(void)
     TL_EQUAL(atomic_load(&told.failed), 0);
     TL_EQUAL(atomic_load(&told.twice), 0);
     TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_V2), 0);
-    TL_CHECK(tl_proxy_seen(way.detour.proxy, SEND_BATCH) <=
-             1500); /* also when each millisecond is a long one */
+    /* Also when each millisecond is a long one. */
+    TL_CHECK(tl_proxy_seen(way.detour.proxy, SEND_BATCH) <= 1500);
     rmq_consumer *consumer = tl_consumer(&way.detour.cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 3000, WAIT_MS);
     rmq_consumer_destroy(consumer);

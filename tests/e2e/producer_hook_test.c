@@ -190,8 +190,8 @@ static void a_property_that_a_hook_adds_arrives(void)
     TL_OK(rmq_admin_view_message(admin, rmq_send_result_offset_msg_id(result), 0, &view, &err));
     TL_CHECK(strcmp(rmq_message_view_property(view, "span"), "0") == 0);
     TL_CHECK(strcmp(rmq_message_view_property(view, "own"), "value") == 0);
-    TL_CHECK(*rmq_message_property(message, "span") ==
-             '\0'); /* the program's message is untouched */
+    /* The program's message is untouched. */
+    TL_CHECK(*rmq_message_property(message, "span") == '\0');
     rmq_message_view_release(view);
     rmq_send_result_destroy(result);
     rmq_admin_destroy(admin);
