@@ -134,40 +134,31 @@ static const char text[] =
     "process. The topic must hold --warmup and --count messages; `rmq bench produce` makes them.";
 static const char examples[] = "    rmq bench consume -t Bench --count 200000 --threads 16\n";
 
-int tool_bench_consume(int argc, char **argv)
+static int parse(struct bench_consume *b, int argc, char **argv)
 {
-    char group[64];
-    snprintf(group, sizeof group, "rmq-bench-%lld-%d", (long long)time(NULL), (int)getpid());
-    struct bench_consume b = {.group = group,
-                              .count = 100000,
-                              .threads = 16,
-                              .warmup = -1,
-                              .batch = 1,
-                              .timeout_s = 120,
-                              .lock = PTHREAD_MUTEX_INITIALIZER,
-                              .wake = PTHREAD_COND_INITIALIZER};
     const struct tool_option options[] = {
-        TOOL_OPTION_NAMESRV(&b.namesrv),
-        TOOL_OPTION_TOPIC(&b.topic),
-        {'g', "group", TOOL_TEXT, &b.group, "GROUP", "consumer group; default a new one", 0, 0},
-        {'c', "count", TOOL_NUMBER, &b.count, "N", "messages that are measured; default 100000", 1,
+        TOOL_OPTION_NAMESRV(&b->namesrv),
+        TOOL_OPTION_TOPIC(&b->topic),
+        {'g', "group", TOOL_TEXT, &b->group, "GROUP", "consumer group; default a new one", 0, 0},
+        {'c', "count", TOOL_NUMBER, &b->count, "N", "messages that are measured; default 100000", 1,
          INT64_MAX / 2},
-        {0, "threads", TOOL_NUMBER, &b.threads, "N", "workers that run the listener; default 16", 1,
-         1000},
-        {0, "batch", TOOL_NUMBER, &b.batch, "N",
+        {0, "threads", TOOL_NUMBER, &b->threads, "N", "workers that run the listener; default 16",
+         1, 1000},
+        {0, "batch", TOOL_NUMBER, &b->batch, "N",
          "most messages of one call of the listener; default 1", 1, 1024},
-        {0, "pause", TOOL_NUMBER, &b.pause_ms, "MS",
+        {0, "pause", TOOL_NUMBER, &b->pause_ms, "MS",
          "what the listener takes for each call; default 0", 0, 60000},
-        {0, "cache", TOOL_NUMBER, &b.cache_mib, "MIB", "most that is cached; default 256", 1,
+        {0, "cache", TOOL_NUMBER, &b->cache_mib, "MIB", "most that is cached; default 256", 1,
          65536},
-        {0, "orderly", TOOL_FLAG, &b.orderly, NULL, "one message of a queue after the other", 0, 0},
-        {0, "warmup", TOOL_NUMBER, &b.warmup, "N",
-         "messages before; default a fifth of count, at most 20000", 0, INT64_MAX / 2},
-        {0, "timeout", TOOL_NUMBER, &b.timeout_s, "SECONDS", "most time to wait; default 120", 1,
-         1000000},
-        {0, "serialize", TOOL_TEXT, &b.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0,
+        {0, "orderly", TOOL_FLAG, &b->orderly, NULL, "one message of a queue after the other", 0,
          0},
-        TOOL_OPTION_OUTPUT(&b.output),
+        {0, "warmup", TOOL_NUMBER, &b->warmup, "N",
+         "messages before; default a fifth of count, at most 20000", 0, INT64_MAX / 2},
+        {0, "timeout", TOOL_NUMBER, &b->timeout_s, "SECONDS", "most time to wait; default 120", 1,
+         1000000},
+        {0, "serialize", TOOL_TEXT, &b->serialize, "WAY", "headers as JSON (default) or ROCKETMQ",
+         0, 0},
+        TOOL_OPTION_OUTPUT(&b->output),
     };
     const struct tool_usage usage = {"bench consume -t TOPIC [options]",
                                      text,
@@ -180,16 +171,29 @@ int tool_bench_consume(int argc, char **argv)
     if (rc != TOOL_GO) {
         return rc;
     }
-    if (b.topic == NULL) {
+    if (b->topic == NULL) {
         return tool_wrong("a topic is needed: -t TOPIC");
     }
-    if (!tool_output(b.output, &b.json)) {
-        return TOOL_USAGE;
+    if (b->warmup < 0) {
+        b->warmup = b->count / 5 < 20000 ? b->count / 5 : 20000;
     }
-    if (b.warmup < 0) {
-        b.warmup = b.count / 5 < 20000 ? b.count / 5 : 20000;
-    }
-    rc = start(&b);
+    return tool_output(b->output, &b->json) ? TOOL_GO : TOOL_USAGE;
+}
+
+int tool_bench_consume(int argc, char **argv)
+{
+    char group[64];
+    snprintf(group, sizeof group, "rmq-bench-%lld-%d", (long long)time(NULL), (int)getpid());
+    struct bench_consume b = {.group = group,
+                              .count = 100000,
+                              .threads = 16,
+                              .warmup = -1,
+                              .batch = 1,
+                              .timeout_s = 120,
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                              .wake = PTHREAD_COND_INITIALIZER};
+    int rc = parse(&b, argc, argv);
+    rc = rc == TOOL_GO ? start(&b) : rc;
     rc = rc == TOOL_GO ? measure(&b) : rc;
     rmq_consumer_destroy(b.consumer);
     return rc;

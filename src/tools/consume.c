@@ -396,6 +396,48 @@ static const char exits[] =
     "0 --count messages came, or there was no --count; also after SIGTERM. 1 --timeout passed\n"
     "    before --count messages, or the consumer failed. 2 wrong command line.";
 
+static int parse(struct consume *c, int argc, char **argv)
+{
+    const struct tool_option options[] = {
+        TOOL_OPTION_NAMESRV(&c->namesrv),
+        TOOL_OPTION_TOPIC(&c->topic),
+        {'g', "group", TOOL_TEXT, &c->group, "GROUP", "consumer group", 0, 0},
+        {'e', "expression", TOOL_TEXT, &c->expression, "TAGS", "tags: 'a || b'; default all", 0, 0},
+        {0, "sql", TOOL_TEXT, &c->sql, "CONDITION",
+         "SQL92 condition on properties: \"n > 5 AND colour = 'red'\"", 0, 0},
+        {0, "orderly", TOOL_FLAG, &c->orderly, NULL,
+         "one message of a queue after the other, under the broker's lock", 0, 0},
+        {0, "broadcast", TOOL_FLAG, &c->broadcast, NULL,
+         "all messages, whoever else is in the group; offsets in a local file", 0, 0},
+        {0, "offsets", TOOL_TEXT, &c->offsets, "FOLDER",
+         "for --broadcast: instead of ~/.rocketmq_offsets", 0, 0},
+        {0, "namespace", TOOL_TEXT, &c->name_space, "NAME", "namespace of topic and group", 0, 0},
+        {0, "instance", TOOL_TEXT, &c->instance, "NAME",
+         "name of this member in its client id; default unique", 0, 0},
+        {0, "strategy", TOOL_TEXT, &c->strategy, "NAME",
+         "how members share queues: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH", 0, 0},
+        {0, "from", TOOL_TEXT, &c->from, "WHERE",
+         "first, last (default) or timestamp: where a group without offset begins", 0, 0},
+        {0, "timestamp", TOOL_TEXT, &c->time, "TIME",
+         "for --from timestamp: milliseconds since 1970 or YYYY-MM-DD HH:MM:SS", 0, 0},
+        {'c', "count", TOOL_NUMBER, &c->count, "N", "end after so many messages", 1, INT64_MAX},
+        {0, "timeout", TOOL_NUMBER, &c->timeout_s, "SECONDS", "end after so many seconds", 1,
+         1000000000},
+        {0, "threads", TOOL_NUMBER, &c->threads, "N",
+         "workers that print; default 1, which keeps queue order", 1, MOST_THREADS},
+        {0, "events", TOOL_FLAG, &c->show_events, NULL,
+         "also print which queues this member owns, as JSON lines", 0, 0},
+        {0, "serialize", TOOL_TEXT, &c->serialize, "WAY", "headers as JSON (default) or ROCKETMQ",
+         0, 0},
+        TOOL_OPTION_OUTPUT(&c->output),
+    };
+    const struct tool_usage usage = {
+        "consume -t TOPIC -g GROUP [options]", text, examples, exits, options,
+        sizeof options / sizeof options[0],    NULL};
+    int rc = tool_parse(&usage, argc, argv);
+    return rc == TOOL_GO ? check_options(c) : rc;
+}
+
 int tool_consume(int argc, char **argv)
 {
     struct consume c = {.from = "last",
@@ -404,44 +446,7 @@ int tool_consume(int argc, char **argv)
                         .threads = 1,
                         .done_fd = -1,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
-    const struct tool_option options[] = {
-        TOOL_OPTION_NAMESRV(&c.namesrv),
-        TOOL_OPTION_TOPIC(&c.topic),
-        {'g', "group", TOOL_TEXT, &c.group, "GROUP", "consumer group", 0, 0},
-        {'e', "expression", TOOL_TEXT, &c.expression, "TAGS", "tags: 'a || b'; default all", 0, 0},
-        {0, "sql", TOOL_TEXT, &c.sql, "CONDITION",
-         "SQL92 condition on properties: \"n > 5 AND colour = 'red'\"", 0, 0},
-        {0, "orderly", TOOL_FLAG, &c.orderly, NULL,
-         "one message of a queue after the other, under the broker's lock", 0, 0},
-        {0, "broadcast", TOOL_FLAG, &c.broadcast, NULL,
-         "all messages, whoever else is in the group; offsets in a local file", 0, 0},
-        {0, "offsets", TOOL_TEXT, &c.offsets, "FOLDER",
-         "for --broadcast: instead of ~/.rocketmq_offsets", 0, 0},
-        {0, "namespace", TOOL_TEXT, &c.name_space, "NAME", "namespace of topic and group", 0, 0},
-        {0, "instance", TOOL_TEXT, &c.instance, "NAME",
-         "name of this member in its client id; default unique", 0, 0},
-        {0, "strategy", TOOL_TEXT, &c.strategy, "NAME",
-         "how members share queues: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH", 0, 0},
-        {0, "from", TOOL_TEXT, &c.from, "WHERE",
-         "first, last (default) or timestamp: where a group without offset begins", 0, 0},
-        {0, "timestamp", TOOL_TEXT, &c.time, "TIME",
-         "for --from timestamp: milliseconds since 1970 or YYYY-MM-DD HH:MM:SS", 0, 0},
-        {'c', "count", TOOL_NUMBER, &c.count, "N", "end after so many messages", 1, INT64_MAX},
-        {0, "timeout", TOOL_NUMBER, &c.timeout_s, "SECONDS", "end after so many seconds", 1,
-         1000000000},
-        {0, "threads", TOOL_NUMBER, &c.threads, "N",
-         "workers that print; default 1, which keeps queue order", 1, MOST_THREADS},
-        {0, "events", TOOL_FLAG, &c.show_events, NULL,
-         "also print which queues this member owns, as JSON lines", 0, 0},
-        {0, "serialize", TOOL_TEXT, &c.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0,
-         0},
-        TOOL_OPTION_OUTPUT(&c.output),
-    };
-    const struct tool_usage usage = {
-        "consume -t TOPIC -g GROUP [options]", text, examples, exits, options,
-        sizeof options / sizeof options[0],    NULL};
-    int rc = tool_parse(&usage, argc, argv);
-    rc = rc == TOOL_GO ? check_options(&c) : rc;
+    int rc = parse(&c, argc, argv);
     if (rc != TOOL_GO) {
         return rc;
     }

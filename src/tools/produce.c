@@ -359,55 +359,60 @@ static const char examples[] =
 static const char exits[] =
     "0 all messages were acknowledged, 1 some were not, 2 wrong command line.";
 
+static int parse(struct produce *p, int argc, char **argv)
+{
+    const struct tool_option options[] = {
+        TOOL_OPTION_NAMESRV(&p->namesrv),
+        TOOL_OPTION_TOPIC(&p->topic),
+        {'g', "group", TOOL_TEXT, &p->group, "GROUP", "producer group; default rmq-produce", 0, 0},
+        {'b', "body", TOOL_TEXT, &p->body, "TEXT", "the body, as the bare word would be", 0, 0},
+        {'f', "file", TOOL_TEXT, &p->file, "FILE", "the body is a file; - is standard input", 0, 0},
+        {0, "lines", TOOL_FLAG, &p->lines, NULL, "each line of standard input is a body", 0, 0},
+        {0, "json-lines", TOOL_FLAG, &p->json_lines, NULL,
+         "each line is {\"body\" or \"bodyBase64\", \"tag\", \"keys\", \"properties\", "
+         "\"delayLevel\", \"messageGroup\"}",
+         0, 0},
+        {0, "tag", TOOL_TEXT, &p->input.tag, "TAG", "tag of the messages", 0, 0},
+        {'k', "key", TOOL_TEXT, &p->input.key, "KEY",
+         "key of the messages; several with blanks between", 0, 0},
+        {'p', "property", TOOL_LIST, &p->properties, "NAME=VALUE", "user property; may be repeated",
+         0, 0},
+        {0, "sharding-key", TOOL_TEXT, &p->sharding_key, "KEY",
+         "to the queue of this key, as Java's hash selector has it", 0, 0},
+        {'c', "count", TOOL_NUMBER, &p->count, "N", "messages to send; default 1, or all lines", 1,
+         INT64_MAX},
+        {0, "rate", TOOL_NUMBER, &p->rate, "N", "at most so many messages a second", 1, 1000000},
+        {0, "mode", TOOL_TEXT, &p->mode, "MODE", "sync (default), async, or oneway: no answer", 0,
+         0},
+        {0, "batch", TOOL_NUMBER, &p->batch, "N", "messages of one request", 1, MOST_BATCH},
+        {0, "compress", TOOL_TEXT, &p->compress, "WAY",
+         "zlib (default), lz4, zstd or none, for bodies of 4096 bytes and more", 0, 0},
+        {0, "delay-level", TOOL_NUMBER, &p->input.delay_level, "L", "1 (1 s) to 18 (2 h)", 0, 18},
+        {0, "delay-ms", TOOL_NUMBER, &p->input.delay_ms, "MS",
+         "deliver after so many ms (brokers of 5.x)", 0, INT64_MAX},
+        {0, "deliver-at", TOOL_NUMBER, &p->input.deliver_at_ms, "MS",
+         "deliver at this time, in ms since 1970 (brokers of 5.x)", 0, INT64_MAX},
+        {0, "serialize", TOOL_TEXT, &p->serialize, "WAY", "headers as JSON (default) or ROCKETMQ",
+         0, 0},
+        {0, "timeout", TOOL_NUMBER, &p->timeout_ms, "MS", "deadline of one send; default 3000", 1,
+         600000},
+        {0, "set", TOOL_LIST, &p->settings, "NAME=VALUE",
+         "any option of `rmq options producer`; may be repeated", 0, 0},
+        {'q', "quiet", TOOL_FLAG, &p->quiet, NULL, "no line for a message that went well", 0, 0},
+        TOOL_OPTION_OUTPUT(&p->output),
+    };
+    const struct tool_usage usage = {
+        "produce -t TOPIC [options] [BODY]", text,    examples, exits, options,
+        sizeof options / sizeof options[0],  &p->body};
+    int rc = tool_parse(&usage, argc, argv);
+    return rc == TOOL_GO ? check_options(p) : rc;
+}
+
 int tool_produce(int argc, char **argv)
 {
     struct produce p = {
         .mode = "sync", .group = "rmq-produce", .count = -1, .batch = 1, .timeout_ms = 3000};
-    const struct tool_option options[] = {
-        TOOL_OPTION_NAMESRV(&p.namesrv),
-        TOOL_OPTION_TOPIC(&p.topic),
-        {'g', "group", TOOL_TEXT, &p.group, "GROUP", "producer group; default rmq-produce", 0, 0},
-        {'b', "body", TOOL_TEXT, &p.body, "TEXT", "the body, as the bare word would be", 0, 0},
-        {'f', "file", TOOL_TEXT, &p.file, "FILE", "the body is a file; - is standard input", 0, 0},
-        {0, "lines", TOOL_FLAG, &p.lines, NULL, "each line of standard input is a body", 0, 0},
-        {0, "json-lines", TOOL_FLAG, &p.json_lines, NULL,
-         "each line is {\"body\" or \"bodyBase64\", \"tag\", \"keys\", \"properties\", "
-         "\"delayLevel\", \"messageGroup\"}",
-         0, 0},
-        {0, "tag", TOOL_TEXT, &p.input.tag, "TAG", "tag of the messages", 0, 0},
-        {'k', "key", TOOL_TEXT, &p.input.key, "KEY",
-         "key of the messages; several with blanks between", 0, 0},
-        {'p', "property", TOOL_LIST, &p.properties, "NAME=VALUE", "user property; may be repeated",
-         0, 0},
-        {0, "sharding-key", TOOL_TEXT, &p.sharding_key, "KEY",
-         "to the queue of this key, as Java's hash selector has it", 0, 0},
-        {'c', "count", TOOL_NUMBER, &p.count, "N", "messages to send; default 1, or all lines", 1,
-         INT64_MAX},
-        {0, "rate", TOOL_NUMBER, &p.rate, "N", "at most so many messages a second", 1, 1000000},
-        {0, "mode", TOOL_TEXT, &p.mode, "MODE", "sync (default), async, or oneway: no answer", 0,
-         0},
-        {0, "batch", TOOL_NUMBER, &p.batch, "N", "messages of one request", 1, MOST_BATCH},
-        {0, "compress", TOOL_TEXT, &p.compress, "WAY",
-         "zlib (default), lz4, zstd or none, for bodies of 4096 bytes and more", 0, 0},
-        {0, "delay-level", TOOL_NUMBER, &p.input.delay_level, "L", "1 (1 s) to 18 (2 h)", 0, 18},
-        {0, "delay-ms", TOOL_NUMBER, &p.input.delay_ms, "MS",
-         "deliver after so many ms (brokers of 5.x)", 0, INT64_MAX},
-        {0, "deliver-at", TOOL_NUMBER, &p.input.deliver_at_ms, "MS",
-         "deliver at this time, in ms since 1970 (brokers of 5.x)", 0, INT64_MAX},
-        {0, "serialize", TOOL_TEXT, &p.serialize, "WAY", "headers as JSON (default) or ROCKETMQ", 0,
-         0},
-        {0, "timeout", TOOL_NUMBER, &p.timeout_ms, "MS", "deadline of one send; default 3000", 1,
-         600000},
-        {0, "set", TOOL_LIST, &p.settings, "NAME=VALUE",
-         "any option of `rmq options producer`; may be repeated", 0, 0},
-        {'q', "quiet", TOOL_FLAG, &p.quiet, NULL, "no line for a message that went well", 0, 0},
-        TOOL_OPTION_OUTPUT(&p.output),
-    };
-    const struct tool_usage usage = {
-        "produce -t TOPIC [options] [BODY]", text,   examples, exits, options,
-        sizeof options / sizeof options[0],  &p.body};
-    int rc = tool_parse(&usage, argc, argv);
-    rc = rc == TOOL_GO ? check_options(&p) : rc;
+    int rc = parse(&p, argc, argv);
     rc = rc == TOOL_GO ? choose_input(&p) : rc;
     rc = rc == TOOL_GO ? start_producer(&p) : rc;
     if (rc == TOOL_GO) {
