@@ -130,10 +130,10 @@ void rq_process_all_delay_offsets(const struct rq_request *request)
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
 }
 
-/* Resets one queue and writes it into the answer's table. */
+/* Resets one queue and writes it into the answer's table, behind the first with a comma. */
 static rmq_status reset_queue(const struct rq_request *request,
                               const struct rq_hdr_reset_offset *header, int32_t queue_id,
-                              int64_t offset, struct rq_buf *body)
+                              int64_t offset, bool first, struct rq_buf *body)
 {
     struct rmq_broker *broker = request->broker;
     rmq_status st =
@@ -144,8 +144,7 @@ static rmq_status reset_queue(const struct rq_request *request,
     /* whoever waits there learns it now, not when the next message comes */
     rq_hold_reset(&broker->hold, header->topic, queue_id, header->group);
     rq_pop_hold_wake(&broker->pop_hold, header->topic, header->group, queue_id);
-    rq_buf_add_str(body,
-                   body->data[body->len - 1] == '{' ? "{\"brokerName\":" : ",{\"brokerName\":");
+    rq_buf_add_str(body, first ? "{\"brokerName\":" : ",{\"brokerName\":");
     rq_json_add_string(body, rq_slice_str(broker->settings.broker.broker_name));
     rq_buf_addf(body, ",\"queueId\":%d,\"topic\":", queue_id);
     rq_json_add_string(body, header->topic);
@@ -176,11 +175,11 @@ static void reset(const struct rq_request *request, const struct rq_hdr_reset_of
                              : target_offset(request, header, header->queue_id);
         bool inside = offset >= rq_store_min_offset(store, header->topic, header->queue_id) &&
                       offset <= rq_store_max_offset(store, header->topic, header->queue_id) + 1;
-        st = inside ? reset_queue(request, header, header->queue_id, offset, &body)
+        st = inside ? reset_queue(request, header, header->queue_id, offset, true, &body)
                     : RMQ_ERR_INVALID;
     } else {
         for (int32_t i = 0; !st && i < topic->read_queue_nums; i++) {
-            st = reset_queue(request, header, i, target_offset(request, header, i), &body);
+            st = reset_queue(request, header, i, target_offset(request, header, i), i == 0, &body);
         }
     }
     rq_buf_add_str(&body, "}}");
