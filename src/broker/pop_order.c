@@ -268,50 +268,69 @@ void rq_pop_order_clear(struct rq_pop_orders *orders, const struct rq_pop_place 
 
 /* ---- the file: offsets are the first one and distances from it ---- */
 
+static void write_offsets(const struct order *order, struct rq_buf *out)
+{
+    rq_buf_add_char(out, '[');
+    for (size_t i = 0; i < order->count; i++) {
+        if (i > 0) {
+            rq_buf_add_char(out, ',');
+        }
+        rq_buf_add_i64(out, i ? order->offsets[i] - order->offsets[0] : order->offsets[0]);
+    }
+    rq_buf_add_char(out, ']');
+}
+
+static int64_t consumed_at(const struct order *order, size_t i)
+{
+    return order->consumed[i];
+}
+
+static int64_t visible_at(const struct order *order, size_t i)
+{
+    return order->visible_ms[i];
+}
+
+/* By offset, what there is of it. */
+static void write_map(const struct order *order, int64_t (*value_at)(const struct order *, size_t),
+                      struct rq_buf *out)
+{
+    bool any = false;
+    rq_buf_add_char(out, '{');
+    for (size_t i = 0; i < order->count; i++) {
+        int64_t value = value_at(order, i);
+        if (value > 0) {
+            rq_buf_addf(out, "%s%lld:%lld", any ? "," : "", (long long)order->offsets[i],
+                        (long long)value);
+            any = true;
+        }
+    }
+    rq_buf_add_char(out, '}');
+}
+
+static void write_number(struct rq_buf *out, bool *first, const char *name, int64_t value)
+{
+    rq_json_add_member(out, first, name);
+    rq_buf_add_i64(out, value);
+}
+
 static void write_order(const struct order *order, struct rq_buf *out)
 {
     bool first = true;
-    bool any = false;
     rq_buf_addf(out, "%d:{", (int)order->queue_id);
     if (order->attempt_id) {
         rq_json_add_member(out, &first, "a");
         rq_json_add_string(out, rq_slice_str(order->attempt_id));
     }
-    rq_json_add_member(out, &first, "cm");
-    rq_buf_add_i64(out, (int64_t)order->acked);
-    rq_json_add_member(out, &first, "i");
-    rq_buf_add_i64(out, order->invisible_ms);
-    rq_json_add_member(out, &first, "l");
-    rq_buf_add_i64(out, order->last_ms);
+    write_number(out, &first, "cm", (int64_t)order->acked);
+    write_number(out, &first, "i", order->invisible_ms);
+    write_number(out, &first, "l", order->last_ms);
     rq_json_add_member(out, &first, "o");
-    for (size_t i = 0; i < order->count; i++) {
-        rq_buf_add_char(out, i ? ',' : '[');
-        rq_buf_add_i64(out, i ? order->offsets[i] - order->offsets[0] : order->offsets[0]);
-    }
-    rq_buf_add_str(out, order->count ? "]" : "[]");
+    write_offsets(order, out);
     rq_json_add_member(out, &first, "oc");
-    rq_buf_add_char(out, '{');
-    for (size_t i = 0; i < order->count; i++) {
-        if (order->consumed[i] > 0) {
-            rq_buf_addf(out, "%s%lld:%d", any ? "," : "", (long long)order->offsets[i],
-                        (int)order->consumed[i]);
-            any = true;
-        }
-    }
-    rq_buf_add_char(out, '}');
+    write_map(order, consumed_at, out);
     rq_json_add_member(out, &first, "ot");
-    rq_buf_add_char(out, '{');
-    any = false;
-    for (size_t i = 0; i < order->count; i++) {
-        if (order->visible_ms[i]) {
-            rq_buf_addf(out, "%s%lld:%lld", any ? "," : "", (long long)order->offsets[i],
-                        (long long)order->visible_ms[i]);
-            any = true;
-        }
-    }
-    rq_buf_add_char(out, '}');
-    rq_json_add_member(out, &first, "popTime");
-    rq_buf_add_i64(out, order->pop_time_ms);
+    write_map(order, visible_at, out);
+    write_number(out, &first, "popTime", order->pop_time_ms);
     rq_buf_add_char(out, '}');
 }
 
@@ -373,8 +392,10 @@ static void read_order(struct rq_pop_orders *orders, struct rq_slice key, const 
     int32_t queue_id = 0;
     const cJSON *list = rq_json_get(json, "o");
     int count = list && cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+    int64_t invisible_ms = rq_json_i64(json, "i", 0);
+    int64_t pop_time_ms = rq_json_i64(json, "popTime", 0);
     if (!rq_slice_to_i32(rq_slice_str(json->string), &queue_id) || count < 1 ||
-        count > RQ_POP_MAX) {
+        count > RQ_POP_MAX || !rq_pop_number_ok(invisible_ms) || !rq_pop_number_ok(pop_time_ms)) {
         return;
     }
     struct order *order = add_order(orders, key, queue_id);
@@ -384,13 +405,14 @@ static void read_order(struct rq_pop_orders *orders, struct rq_slice key, const 
     const char *attempt = rq_json_str(json, "a", NULL);
     order->attempt_id = attempt ? rq_strdup(attempt) : NULL;
     order->acked = (uint64_t)rq_json_i64(json, "cm", 0);
-    order->invisible_ms = rq_json_i64(json, "i", 0);
+    order->invisible_ms = invisible_ms;
     order->last_ms = rq_json_i64(json, "l", 0);
-    order->pop_time_ms = rq_json_i64(json, "popTime", 0);
+    order->pop_time_ms = pop_time_ms;
     order->count = (size_t)count;
     for (int i = 0; i < count; i++) {
         int64_t value = 0;
-        (void)rq_json_value_i64(cJSON_GetArrayItem(list, i), &value);
+        bool ok = rq_json_value_i64(cJSON_GetArrayItem(list, i), &value) && rq_pop_number_ok(value);
+        value = ok ? value : 0;
         order->offsets[i] = i ? order->offsets[0] + value : value;
         order->consumed[i] = (int32_t)value_of(rq_json_get(json, "oc"), order->offsets[i]);
         order->visible_ms[i] = value_of(rq_json_get(json, "ot"), order->offsets[i]);

@@ -47,6 +47,11 @@ rmq_status rq_popped_create(struct rq_views *views, const struct rq_header *head
     if (st != RMQ_OK) {
         return st;
     }
+    if (!rq_pop_number_ok(head.pop_time) || !rq_pop_number_ok(head.invisible_time)) {
+        return rq_error_set(err, RMQ_ERR_PROTOCOL,
+                            "answer to a pop: popTime %lld, invisibleTime %lld",
+                            (long long)head.pop_time, (long long)head.invisible_time);
+    }
     struct rq_popped *popped = rq_alloc(sizeof *popped + views->count * sizeof popped->at[0]);
     if (!popped) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "%zu popped messages", views->count);

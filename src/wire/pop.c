@@ -114,6 +114,9 @@ bool rq_pop_handle_parse(struct rq_slice text, struct rq_pop_handle *out)
         !next_piece(&rest, SEPARATOR, &out->broker_name)) {
         return false;
     }
+    if (!rq_pop_number_ok(out->pop_time_ms) || !rq_pop_number_ok(out->invisible_ms)) {
+        return false;
+    }
     out->retry = mark.p[0];
     if (rest.p && !next_i32(&rest, &out->queue_id)) {
         return false;

@@ -50,6 +50,12 @@ bool rq_pop_marked_topic(struct rq_slice topic, struct rq_slice group, char mark
 
 /* ---- handles ---- */
 
+/* Whether a peer's time or offset is one: not negative, and small enough for sums of two. */
+static inline bool rq_pop_number_ok(int64_t value)
+{
+    return value >= 0 && value <= INT64_MAX / 4;
+}
+
 struct rq_pop_handle {
     int64_t start_offset; /* of the checkpoint */
     int64_t pop_time_ms;

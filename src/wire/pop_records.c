@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/base64.h"
 #include "wire/pop.h"
 
 static void add_text(struct rq_buf *out, bool *first, const char *name, struct rq_slice text)
@@ -98,7 +99,8 @@ rmq_status rq_pop_checkpoint_read(const cJSON *json, struct rq_pop_checkpoint *o
     out->invisible_ms = rq_json_i64(json, "it", -1);
     if (!read_text(json, "t", NULL, &out->topic) || !read_text(json, "c", NULL, &out->group) ||
         !read_queue_id(json, "q", "q", &out->queue_id) || count < 0 || count > RQ_POP_MAX ||
-        out->start_offset < 0 || out->pop_time_ms < 0 || out->invisible_ms < 0) {
+        !rq_pop_number_ok(out->start_offset) || !rq_pop_number_ok(out->pop_time_ms) ||
+        !rq_pop_number_ok(out->invisible_ms)) {
         return RMQ_ERR_PROTOCOL;
     }
     (void)read_text(json, "bn", NULL, &out->broker_name);
@@ -166,52 +168,13 @@ bool rq_pop_ack_offset(const cJSON *json, size_t index, int64_t *out)
 
 /* ---- batches: the bit set is bytes in base64 ---- */
 
-static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static void add_base64(struct rq_buf *out, const uint8_t *p, size_t n)
-{
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t three = (uint32_t)p[i] << 16;
-        three |= i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0;
-        three |= i + 2 < n ? p[i + 2] : 0;
-        rq_buf_add_char(out, letters[three >> 18 & 63]);
-        rq_buf_add_char(out, letters[three >> 12 & 63]);
-        rq_buf_add_char(out, i + 1 < n ? letters[three >> 6 & 63] : '=');
-        rq_buf_add_char(out, i + 2 < n ? letters[three & 63] : '=');
-    }
-}
-
-/* Number of bytes; room + 1 when it is too long or no base64. */
-static size_t read_base64(struct rq_slice text, uint8_t *out, size_t room)
-{
-    uint32_t bits = 0;
-    int have = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < text.n && text.p[i] != '='; i++) {
-        const char *at = text.p[i] ? strchr(letters, text.p[i]) : NULL;
-        if (!at) {
-            return room + 1;
-        }
-        bits = bits << 6 | (uint32_t)(at - letters);
-        have += 6;
-        if (have >= 8) {
-            have -= 8;
-            if (n == room) {
-                return room + 1;
-            }
-            out[n++] = (uint8_t)(bits >> have);
-        }
-    }
-    return n;
-}
-
 void rq_pop_batch_ack_write(const struct rq_pop_batch_ack *ack, struct rq_buf *out)
 {
     bool first = true;
     rq_buf_add_char(out, '{');
     rq_json_add_member(out, &first, "b");
     rq_buf_add_char(out, '"');
-    add_base64(out, ack->bits, ack->bit_bytes);
+    rq_base64_add(out, rq_slice(ack->bits, ack->bit_bytes), RQ_BASE64);
     rq_buf_add_char(out, '"');
     add_text(out, &first, "c", ack->group);
     add_number(out, &first, "it", ack->invisible_ms);
@@ -222,6 +185,15 @@ void rq_pop_batch_ack_write(const struct rq_pop_batch_ack *ack, struct rq_buf *o
     add_number(out, &first, "so", ack->start_offset);
     add_text(out, &first, "t", ack->topic);
     rq_buf_add_char(out, '}');
+}
+
+static bool read_bits(struct rq_slice text, struct rq_pop_batch_ack *out)
+{
+    struct rq_buf bytes;
+    rq_buf_init_over(&bytes, (char *)out->bits, sizeof out->bits, sizeof out->bits);
+    bool fits = rq_base64_read(text, RQ_BASE64, &bytes);
+    out->bit_bytes = bytes.len;
+    return fits;
 }
 
 rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_pop_batch_ack *out)
@@ -240,6 +212,5 @@ rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_pop_batch_ack *out
     out->start_offset = read_number(json, "so", "startOffset", -1);
     out->pop_time_ms = read_number(json, "pt", "popTime", -1);
     out->invisible_ms = read_number(json, "it", "invisibleTime", -1);
-    out->bit_bytes = read_base64(bits, out->bits, sizeof out->bits);
-    return out->bit_bytes <= sizeof out->bits && out->start_offset >= 0 ? RMQ_OK : RMQ_ERR_PROTOCOL;
+    return read_bits(bits, out) && out->start_offset >= 0 ? RMQ_OK : RMQ_ERR_PROTOCOL;
 }
