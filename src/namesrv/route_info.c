@@ -303,6 +303,20 @@ static void look_for_twin(struct rq_live_broker *broker, const struct rq_live_ad
     }
 }
 
+/* The tables hold C strings: a name with a NUL inside would not be found again, and what the maps
+ * have under it would outlive its broker. */
+static bool has_names(const struct rq_hdr_register_broker *header)
+{
+    const struct rq_slice names[] = {header->broker_name, header->cluster_name, header->zone_name,
+                                     header->broker_addr, header->ha_server_addr};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (names[i].n > 0 && memchr(names[i].p, '\0', names[i].n)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_hdr_register_broker *header,
                                                const struct rq_topic_table *topics,
@@ -310,6 +324,9 @@ enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_live_addr **master)
 {
     *master = NULL;
+    if (!has_names(header)) {
+        return RQ_REGISTER_REFUSED;
+    }
     struct rq_live_broker *broker = rq_map_get(&info->brokers, header->broker_name);
     const struct rq_live_addr *known = broker ? find_id(broker, header->broker_id) : NULL;
     if (!known && topics->count == 1) {

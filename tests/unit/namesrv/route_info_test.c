@@ -121,6 +121,24 @@ START_TEST(a_first_registration_with_a_single_topic_is_refused)
 }
 END_TEST
 
+START_TEST(a_name_with_a_nul_inside_is_refused)
+{
+    struct rq_topic_config topics[] = {
+        {.name = "T", .read_queue_nums = 8, .write_queue_nums = 8, .perm = 7},
+        {.name = "U", .read_queue_nums = 8, .write_queue_nums = 8, .perm = 7},
+    };
+    const struct rq_topic_table table = {.topics = topics, .count = 2};
+    const struct rq_hdr_register_broker header = {
+        .broker_name = rq_slice("a\0b", 3), .broker_addr = name("1:1"), .cluster_name = name("C")};
+    const struct rq_live_addr *master = NULL;
+    ck_assert_int_eq(rq_route_info_register(&info, &header, &table, &info, 0, &master),
+                     RQ_REGISTER_REFUSED);
+    rq_route_info_conn_closed(&info, &info);
+    ck_assert_uint_eq(info.brokers.count, 0);
+    ck_assert_str_eq(route("T", true), "");
+}
+END_TEST
+
 START_TEST(queues_change_only_with_the_version_of_the_table)
 {
     enroll("a", 0, "1:1", 1, "T", 4, 0);
@@ -337,6 +355,7 @@ Suite *route_info_suite(void)
     tcase_add_test(tc, two_brokers_of_one_name_are_told_once);
     tcase_add_test(tc, a_route_of_ours_is_read_by_our_own_parser);
     tcase_add_test(tc, a_first_registration_with_a_single_topic_is_refused);
+    tcase_add_test(tc, a_name_with_a_nul_inside_is_refused);
     tcase_add_test(tc, queues_change_only_with_the_version_of_the_table);
     tcase_add_test(tc, the_topics_of_a_slave_do_not_count);
     tcase_add_test(tc, an_address_that_changes_its_id_has_only_the_new_one);
