@@ -36,6 +36,15 @@ int64_t rq_deadline_ms(int64_t timeout_ms)
     return now + timeout_ms;
 }
 
+int64_t rq_ms_between(int64_t then_ms, int64_t now_ms)
+{
+    int64_t ms;
+    if (__builtin_sub_overflow(now_ms, then_ms, &ms)) {
+        return then_ms < now_ms ? INT64_MAX : INT64_MIN;
+    }
+    return ms;
+}
+
 int64_t rq_timeout_ms(int64_t timeout_ms, int64_t otherwise_ms)
 {
     if (timeout_ms <= 0) {

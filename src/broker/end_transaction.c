@@ -33,7 +33,7 @@ static bool is_too_late(const struct rq_request *request,
     bool good = rq_slice_to_i64(text, &seconds) && seconds > 0 && seconds < INT64_MAX / 1000;
     int64_t immune_ms = good ? seconds * 1000 : 0;
     immune_ms = immune_ms < timeout_ms ? timeout_ms : immune_ms;
-    return rq_broker_now_ms(request->broker) - half->born_timestamp_ms > immune_ms;
+    return rq_ms_between(half->born_timestamp_ms, rq_broker_now_ms(request->broker)) > immune_ms;
 }
 
 static bool check(const struct rq_request *request, const struct rq_hdr_end_transaction *header,

@@ -113,7 +113,7 @@ static bool check_handle(const struct rq_request *request, const struct rq_hdr_r
                          const struct rq_recall_handle *handle)
 {
     const struct rq_broker_options *options = &request->broker->settings.broker;
-    int64_t left_ms = handle->time_ms - rq_wall_ms();
+    int64_t left_ms = rq_ms_between(rq_wall_ms(), handle->time_ms);
     if (!rq_slice_eq(header->topic, handle->topic)) {
         return refuse(request, RQ_RESP_ILLEGAL_OPERATION, "recall failed, topic not match");
     }

@@ -245,7 +245,7 @@ static bool original_has_ended(struct rq_transactions *transactions, const struc
 static bool look_at(struct rq_transactions *transactions, const struct rq_msg *half)
 {
     const struct rmq_broker *broker = transactions->broker;
-    int64_t age_ms = rq_broker_now_ms(broker) - half->born_timestamp_ms;
+    int64_t age_ms = rq_ms_between(half->born_timestamp_ms, rq_broker_now_ms(broker));
     int64_t times = rq_props_get_i64(half->properties, RQ_PROP_TRANSACTION_CHECK_TIMES, 0);
     if (original_has_ended(transactions, half)) {
         return true;

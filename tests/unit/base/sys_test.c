@@ -164,6 +164,16 @@ START_TEST(deadlines_saturate)
 }
 END_TEST
 
+START_TEST(a_difference_of_times_that_does_not_fit_is_the_largest_or_the_least)
+{
+    ck_assert(rq_ms_between(10, 17) == 7);
+    ck_assert(rq_ms_between(17, 10) == -7);
+    ck_assert(rq_ms_between(INT64_MIN, 1) == INT64_MAX);
+    ck_assert(rq_ms_between(INT64_MAX, -2) == INT64_MIN);
+    ck_assert(rq_ms_between(INT64_MAX, INT64_MAX) == 0);
+}
+END_TEST
+
 Suite *sys_suite(void)
 {
     Suite *suite = suite_create("sys");
@@ -175,6 +185,7 @@ Suite *sys_suite(void)
     tcase_add_test(tc, an_error_carries_numbers_words_and_marks);
     tcase_add_test(tc, items_of_each_producer_arrive_once_and_in_order);
     tcase_add_test(tc, deadlines_saturate);
+    tcase_add_test(tc, a_difference_of_times_that_does_not_fit_is_the_largest_or_the_least);
     suite_add_tcase(suite, tc);
     return suite;
 }
