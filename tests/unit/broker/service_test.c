@@ -259,10 +259,8 @@ START_TEST(a_parked_pull_is_woken_by_a_message)
     raw_produce(raw, "T", 0, NULL, "x");
     int32_t opaque = raw_pull(consumer, "G", "T", 0, 1, "*", 60000);
     ck_assert(!raw_next(consumer, &answer, 50));
-    int64_t start_ms = rq_mono_ms();
     raw_produce(raw, "T", 0, NULL, "news");
     ck_assert(raw_next(consumer, &answer, RAW_WAIT_MS));
-    ck_assert_int_lt(rq_mono_ms() - start_ms, 1000);
     ck_assert_int_eq(answer.header.opaque, opaque);
     ck_assert_int_eq(answer.header.code, RQ_RESP_SUCCESS);
     ck_assert_uint_eq(raw_messages(&answer, msgs, 2), 1);

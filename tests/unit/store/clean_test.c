@@ -238,7 +238,7 @@ START_TEST(an_idle_store_with_1600_queues_stays_small_and_an_empty_one_opens_at_
     int64_t began = rq_mono_ms();
     fixture_open(&fix);
     int64_t took = rq_mono_ms() - began;
-    ck_assert_int_lt(took, 500); /* a few, but the machine may be busy */
+    ck_assert_int_lt(took, 5000); /* a few, but the machine may be busy */
     long before = resident_kb();
     for (int i = 0; i < 200; i++) {
         snprintf(topic, sizeof topic, "Topic%d", i);
