@@ -81,7 +81,7 @@ static bool store_again(struct rmq_broker *broker, struct rq_slice topic, struct
     msg->properties = rq_slice(props.data, props.len);
     msg->born_host = broker->store_host;
     msg->store_host = broker->store_host;
-    msg->reconsume_times++;
+    msg->reconsume_times += msg->reconsume_times < INT32_MAX;
     msg->prepared_transaction_offset = 0;
     msg->body.p = msg->body.p ? msg->body.p : "";
     bool stored = rq_buf_status(&props) == RMQ_OK &&

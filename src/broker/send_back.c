@@ -47,6 +47,13 @@ static bool check(struct back *back)
     return true;
 }
 
+/* One level more for each time; the put knows the highest. */
+static int level_of(int32_t reconsume_times)
+{
+    return reconsume_times < INT32_MAX - FIRST_RETRY_LEVEL ? FIRST_RETRY_LEVEL + reconsume_times
+                                                           : INT32_MAX;
+}
+
 static bool choose_retry_topic(struct back *back)
 {
     struct rmq_broker *broker = back->request->broker;
@@ -61,9 +68,8 @@ static bool choose_retry_topic(struct back *back)
     uint32_t next = atomic_fetch_add_explicit(&broker->unique_counter, 1, memory_order_relaxed);
     back->msg.topic = rq_slice(back->topic, n);
     back->msg.queue_id = (int32_t)(next % (uint32_t)back->group.retry_queue_nums);
-    back->delay_level = back->header.delay_level > 0
-                            ? back->header.delay_level
-                            : FIRST_RETRY_LEVEL + back->msg.reconsume_times;
+    back->delay_level = back->header.delay_level > 0 ? back->header.delay_level
+                                                     : level_of(back->msg.reconsume_times);
     return true;
 }
 
@@ -142,7 +148,7 @@ static void store(struct back *back)
     }
     back->msg.properties = rq_slice(back->props.data, back->props.len);
     back->msg.store_host = back->request->broker->store_host;
-    back->msg.reconsume_times++;
+    back->msg.reconsume_times += back->msg.reconsume_times < INT32_MAX;
     back->msg.sys_flag &= ~RQ_SYS_TRANSACTION_MASK;
     back->msg.prepared_transaction_offset = 0;
     if (!back->msg.body.p) {

@@ -334,6 +334,32 @@ START_TEST(a_message_sent_back_too_often_becomes_a_dead_letter)
 }
 END_TEST
 
+static void send_with_times(int32_t reconsume_times)
+{
+    struct rq_hdr_send header = raw_send_header("T", 0, rq_slice(NULL, 0));
+    RQ_SET(send, &header, reconsume_times, reconsume_times);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str("x"))
+            ->header.code,
+        RQ_RESP_SUCCESS);
+}
+
+START_TEST(a_message_that_came_back_as_often_as_can_be_counted_is_counted_no_further)
+{
+    struct rq_msg msg;
+    send_with_times(INT32_MAX);
+    ck_assert_int_eq(send_back(0, 0, INT32_MAX), RQ_RESP_SUCCESS);
+    wait_for("%DLQ%G", 0, &msg);
+    ck_assert_int_eq(msg.reconsume_times, INT32_MAX);
+    send_with_times(INT32_MAX - 1);
+    wait_for("T", 1, &msg);
+    ck_assert_int_eq(send_back(msg.commit_log_offset, 0, INT32_MAX), RQ_RESP_SUCCESS);
+    wait_for("%RETRY%G", 0, &msg);
+    ck_assert_int_eq(msg.reconsume_times, INT32_MAX);
+    ck_assert(rq_slice_eq_str(rq_props_get(msg.properties, RQ_PROP_DELAY), "3"));
+}
+END_TEST
+
 START_TEST(a_delayed_message_is_delivered_when_its_time_has_come)
 {
     struct rq_msg msg;
@@ -390,6 +416,7 @@ Suite *group_suite(void)
     tcase_add_test(tc, a_message_sent_back_comes_again_after_its_delay);
     tcase_add_test(tc, a_delay_level_beyond_the_highest_is_the_highest);
     tcase_add_test(tc, a_message_sent_back_too_often_becomes_a_dead_letter);
+    tcase_add_test(tc, a_message_that_came_back_as_often_as_can_be_counted_is_counted_no_further);
     tcase_add_test(tc, a_delayed_message_is_delivered_when_its_time_has_come);
     tcase_add_test(tc, a_send_to_a_retry_topic_beyond_its_limit_is_a_dead_letter);
     suite_add_tcase(suite, tc);
