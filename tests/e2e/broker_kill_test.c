@@ -168,23 +168,6 @@ static void close_servers(struct servers *servers)
     TL_EQUAL(system(command), 0);
 }
 
-static int64_t stored(const struct servers *servers, const char *topic)
-{
-    rmq_error *err = NULL;
-    rmq_admin *admin = NULL;
-    rmq_queue_status *list = NULL;
-    size_t count = 0;
-    int64_t sum = 0;
-    TL_OK(rmq_admin_create(servers->cluster.namesrv, &admin, &err));
-    TL_OK(rmq_admin_topic_status(admin, topic, WAIT_MS, &list, &count, &err));
-    for (size_t i = 0; i < count; i++) {
-        sum += list[i].max_offset;
-    }
-    rmq_admin_queue_status_free(list, count);
-    rmq_admin_destroy(admin);
-    return sum;
-}
-
 static rmq_message *message_of(const char *topic, int n, int64_t due_ms)
 {
     char text[32];
@@ -247,9 +230,9 @@ static void messages_that_wait_survive_a_kill(void)
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&too_early), 0);
     /* Each once; those of a Java broker, and by level those of both, may come again after a kill. */
-    int64_t timed = stored(&servers, servers.cluster.topic);
+    int64_t timed = tl_stored(servers.cluster.namesrv, servers.cluster.topic);
     TL_CHECK(servers.control ? timed >= TIMED : timed == TIMED);
-    TL_CHECK(stored(&servers, level.topic) >= LEVEL);
+    TL_CHECK(tl_stored(servers.cluster.namesrv, level.topic) >= LEVEL);
     close_servers(&servers);
 }
 
@@ -328,7 +311,7 @@ static void open_transactions_survive_a_kill(void)
         TL_EQUAL(atomic_load(&seen.times[n]) > 0, n % 3 != 1);
     }
     /* A Java broker notes ends seconds later: those that it lost it asks about, and takes again. */
-    int64_t committed = stored(&servers, servers.cluster.topic);
+    int64_t committed = tl_stored(servers.cluster.namesrv, servers.cluster.topic);
     TL_CHECK(servers.control || atomic_load(&checker.ended_again) == before);
     TL_CHECK(servers.control ? committed >= OPEN / 3 * 2 : committed == OPEN / 3 * 2);
     close_servers(&servers);

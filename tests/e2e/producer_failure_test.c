@@ -111,19 +111,7 @@ static void close_way(struct way *way)
 /* Messages in the topic, asked of the broker itself. */
 static int64_t stored(const struct way *way)
 {
-    rmq_error *err = NULL;
-    rmq_admin *admin = NULL;
-    rmq_queue_status *list = NULL;
-    size_t count = 0;
-    int64_t sum = 0;
-    TL_OK(rmq_admin_create(way->detour.cluster.namesrv, &admin, &err));
-    TL_OK(rmq_admin_topic_status(admin, way->detour.cluster.topic, 0, &list, &count, &err));
-    for (size_t i = 0; i < count; i++) {
-        sum += list[i].max_offset;
-    }
-    rmq_admin_queue_status_free(list, count);
-    rmq_admin_destroy(admin);
-    return sum;
+    return tl_stored(way->detour.cluster.namesrv, way->detour.cluster.topic);
 }
 
 /* ---- one send of each kind ---- */

@@ -247,6 +247,23 @@ void tl_set_request_mode(const struct tl_cluster *cluster, rmq_message_request_m
     rmq_admin_destroy(admin);
 }
 
+int64_t tl_stored(const char *namesrv, const char *topic)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    int64_t sum = 0;
+    TL_OK(rmq_admin_create(namesrv, &admin, &err));
+    TL_OK(rmq_admin_topic_status(admin, topic, 10000, &list, &count, &err));
+    for (size_t i = 0; i < count; i++) {
+        sum += list[i].max_offset - list[i].min_offset;
+    }
+    rmq_admin_queue_status_free(list, count);
+    rmq_admin_destroy(admin);
+    return sum;
+}
+
 void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words)
 {
     int64_t deadline = tl_now_ms() + 10000;

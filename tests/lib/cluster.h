@@ -72,6 +72,8 @@ int64_t tl_committed(const struct tl_cluster *cluster, int queue);
 
 /* Whether the group pulls or pops the topic, for consumers whose broker shares the queues out. */
 void tl_set_request_mode(const struct tl_cluster *cluster, rmq_message_request_mode mode);
+/* Messages that the topic's queues hold, asked of their brokers. */
+int64_t tl_stored(const char *namesrv, const char *topic);
 
 /* Takes events until one of a type has words in its text; others are dropped. Fails after 10 s. */
 void tl_take_notice(rmq_events *events, rmq_event_type type, const char *words);
