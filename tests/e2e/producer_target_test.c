@@ -11,6 +11,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -245,84 +246,63 @@ static void choices_see_the_queues_sorted_by_broker_and_id(void)
     tl_cluster_stop(&cluster);
 }
 
-struct way {
-    struct tl_proxy *proxy;
-    struct tl_namesrv *ns;
-    rmq_producer *producer;
-};
-
-/* A producer that reaches the broker through a proxy; its own deadline is beyond that of the
- * case. */
-static void open_way(const struct tl_cluster *cluster, const char *codes, struct way *way)
+/* A producer behind a detour whose own deadline is beyond that of the case. */
+static rmq_producer *patient_producer(const struct tl_detour *detour, const char *codes)
 {
-    char brokers[256];
     rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
     rmq_producer_options options;
-    way->proxy = tl_proxy_start(rmq_broker_addr(cluster->broker));
-    way->ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(way->proxy));
-    tl_namesrv_brokers(way->ns, cluster->topic, brokers, 4);
     rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = cluster->group;
-    options.namesrv_addr = tl_namesrv_addr(way->ns);
+    options.producer_group = detour->through.group;
+    options.namesrv_addr = detour->through.namesrv;
     options.send_msg_timeout_ms = 600000;
     options.retry_response_codes = codes ? codes : options.retry_response_codes;
-    TL_OK(rmq_producer_create(&options, &way->producer, &err));
-}
-
-static void close_way(struct way *way)
-{
-    rmq_producer_destroy(way->producer);
-    tl_namesrv_stop(way->ns);
-    tl_proxy_stop(way->proxy);
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
 }
 
 static void a_send_may_have_a_deadline_of_its_own(void)
 {
-    struct tl_cluster cluster;
-    struct way way;
+    struct tl_detour detour;
     rmq_error *err = NULL;
-    tl_cluster_start(&cluster, 4);
-    tl_cluster_needs_own(&cluster);
-    open_way(&cluster, NULL, &way);
-    rmq_message *message = message_of(&cluster);
-    TL_OK(rmq_producer_send(way.producer, message, 0, NULL, &err));
-    tl_proxy_blackhole(way.proxy, true);
+    tl_detour_start(&detour, 4, NULL);
+    rmq_producer *producer = patient_producer(&detour, NULL);
+    rmq_message *message = message_of(&detour.cluster);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    tl_proxy_blackhole(detour.proxy, true);
     rmq_send_options how;
     rmq_send_options_init(&how, sizeof how);
     how.timeout_ms = 100;
     struct outcome outcome = {0};
-    TL_OK(rmq_producer_send_async_with(way.producer, message, &how, note, &outcome, &err));
+    TL_OK(rmq_producer_send_async_with(producer, message, &how, note, &outcome, &err));
     TL_CHECK(tl_wait(is_called, &outcome, WAIT_MS));
     TL_EQUAL(atomic_load(&outcome.status), RMQ_ERR_TIMEOUT);
-    TL_EQUAL(rmq_producer_send_with(way.producer, message, &how, NULL, &err), RMQ_ERR_TIMEOUT);
+    TL_EQUAL(rmq_producer_send_with(producer, message, &how, NULL, &err), RMQ_ERR_TIMEOUT);
     TL_CHECK(rmq_error_maybe_stored(err));
     rmq_error_destroy(err);
     rmq_message_destroy(message);
-    close_way(&way);
-    tl_cluster_stop(&cluster);
+    rmq_producer_destroy(producer);
+    tl_detour_stop(&detour);
 }
 
 static void the_codes_that_are_tried_again_can_be_chosen(void)
 {
-    struct tl_cluster cluster;
-    struct way way;
+    struct tl_detour detour;
     rmq_error *err = NULL;
-    tl_cluster_start(&cluster, 4);
-    tl_cluster_needs_own(&cluster);
-    open_way(&cluster, "215,16", &way);
-    rmq_message *message = message_of(&cluster);
-    TL_CHECK(tl_proxy_script(way.proxy, "answer request 310 times 2 code 215 remark flow"));
-    TL_OK(rmq_producer_send(way.producer, message, WAIT_MS, NULL, &err));
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_V2), 3);
-    TL_CHECK(tl_proxy_script(way.proxy, "answer request 310 times 1 code 2 remark busy"));
-    TL_EQUAL(rmq_producer_send(way.producer, message, WAIT_MS, NULL, &err), RMQ_ERR_BROKER);
+    tl_detour_start(&detour, 4, NULL);
+    rmq_producer *producer = patient_producer(&detour, "215,16");
+    rmq_message *message = message_of(&detour.cluster);
+    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 310 times 2 code 215 remark flow"));
+    TL_OK(rmq_producer_send(producer, message, WAIT_MS, NULL, &err));
+    TL_EQUAL(tl_proxy_seen(detour.proxy, SEND_V2), 3);
+    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 310 times 1 code 2 remark busy"));
+    TL_EQUAL(rmq_producer_send(producer, message, WAIT_MS, NULL, &err), RMQ_ERR_BROKER);
     TL_EQUAL(rmq_error_remote_code(err), 2);
     TL_CHECK(!rmq_error_retriable(err));
-    TL_EQUAL(tl_proxy_seen(way.proxy, SEND_V2), 4);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, SEND_V2), 4);
     rmq_error_destroy(err);
     rmq_message_destroy(message);
-    close_way(&way);
+    rmq_producer_destroy(producer);
     rmq_producer *none = NULL;
     rmq_producer_options options;
     rmq_producer_options_init(&options, sizeof options);
@@ -330,7 +310,7 @@ static void the_codes_that_are_tried_again_can_be_chosen(void)
     options.namesrv_addr = "127.0.0.1:1";
     options.retry_response_codes = "1;2";
     TL_EQUAL(rmq_producer_create(&options, &none, NULL), RMQ_ERR_INVALID);
-    tl_cluster_stop(&cluster);
+    tl_detour_stop(&detour);
 }
 
 static void a_batch_can_be_sent_without_waiting(void)

@@ -4,7 +4,6 @@
 #include "unit/net/world.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/time.h"
+#include "lib/usage.h"
 #include "net/gate.h"
 #include "net/resolve.h"
 
@@ -318,53 +318,23 @@ bool reads_end(int fd)
     }
 }
 
-static int count_entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    ck_assert_ptr_nonnull(dir);
-    int n = 0;
-    while (readdir(dir)) {
-        n++;
-    }
-    closedir(dir);
-    return n;
-}
-
 int count_threads(void)
 {
-    return count_entries("/proc/self/task");
+    return tl_usage_of(0).threads;
 }
 
-static bool is_named(const char *thread, const char *name)
+static bool looks_up(void)
 {
-    char path[300];
-    char text[32] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%s/comm", thread);
-    FILE *f = thread[0] != '.' ? fopen(path, "r") : NULL;
-    bool found = f && fgets(text, sizeof text, f) && strncmp(text, name, strlen(name)) == 0;
-    if (f) {
-        fclose(f);
-    }
-    return found;
-}
-
-static int count_named(const char *name)
-{
-    DIR *dir = opendir("/proc/self/task");
-    ck_assert_ptr_nonnull(dir);
-    int n = 0;
-    for (struct dirent *e; (e = readdir(dir));) {
-        n += is_named(e->d_name, name);
-    }
-    closedir(dir);
-    return n;
+    char names[4096];
+    tl_thread_names(0, names, sizeof names);
+    return strstr(names, "rmq-resolve") != NULL;
 }
 
 void await_look_ups(void)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
     int64_t end = rq_deadline_ms(30000);
-    while (count_named("rmq-resolve") > 0) {
+    while (looks_up()) {
         ck_assert_int_lt(rq_mono_ms(), end);
         nanosleep(&pause, NULL);
     }
@@ -372,5 +342,5 @@ void await_look_ups(void)
 
 int count_fds(void)
 {
-    return count_entries("/proc/self/fd");
+    return tl_usage_of(0).descriptors;
 }
