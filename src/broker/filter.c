@@ -24,6 +24,34 @@ struct rq_shared_subscription *rq_shared_subscription_create(struct rq_subscript
     return shared;
 }
 
+bool rq_filter_is_tag(struct rq_slice type)
+{
+    return type.n == 0 || rq_slice_eq_str(type, RQ_EXPRESSION_TAG);
+}
+
+struct rq_shared_subscription *rq_filter_make(struct rq_slice topic, struct rq_slice expression,
+                                              struct rq_slice type, int64_t version,
+                                              rmq_error **err)
+{
+    bool is_tag = rq_filter_is_tag(type);
+    char *topic_text = rq_slice_dup(topic);
+    char *expression_text = rq_slice_dup(expression);
+    char *type_text = is_tag ? NULL : rq_slice_dup(type);
+    struct rq_subscription *sub = NULL;
+    if (topic_text && expression_text && (type_text || is_tag)) {
+        (void)rq_subscription_create(topic_text, expression_text, type_text, version, &sub, err);
+    }
+    rq_free(topic_text);
+    rq_free(expression_text);
+    rq_free(type_text);
+    struct rq_shared_subscription *shared = sub ? rq_shared_subscription_create(sub, err) : NULL;
+    if (rq_filter_reads_messages(shared) && !shared->sql) {
+        rq_shared_subscription_release(shared);
+        return NULL;
+    }
+    return shared;
+}
+
 static bool match(struct rq_slice record, void *user)
 {
     const struct rq_shared_subscription *shared = user;

@@ -13,6 +13,15 @@
 struct rq_shared_subscription *rq_shared_subscription_create(struct rq_subscription *sub,
                                                              rmq_error **err);
 
+/* Tags, or a type that a request does not name. */
+bool rq_filter_is_tag(struct rq_slice type);
+
+/* The subscription that a request brings along. NULL: it is wrong, and *err (may be NULL) tells why,
+ * or there is no memory or no such type. */
+struct rq_shared_subscription *rq_filter_make(struct rq_slice topic, struct rq_slice expression,
+                                              struct rq_slice type, int64_t version,
+                                              rmq_error **err);
+
 /* The store's filter; NULL = every message. Borrows the subscription. One whose expression is wrong
  * lets nothing through. */
 void rq_filter_of(const struct rq_shared_subscription *shared, struct rq_store_filter *out);

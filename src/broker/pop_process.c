@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/time.h"
 #include "broker/broker.h"
 #include "broker/filter.h"
@@ -72,38 +71,17 @@ bool rq_pop_check_access(const struct rq_request *request, struct rq_slice topic
 
 /* ---- 200050 ---- */
 
-static bool is_tag_type(struct rq_slice type)
-{
-    return type.n == 0 || rq_slice_eq_str(type, RQ_EXPRESSION_TAG);
-}
-
-static struct rq_shared_subscription *parse_filter(const struct rq_hdr_pop *header, rmq_error **err)
-{
-    char *topic = rq_slice_dup(header->topic);
-    char *expression = rq_slice_dup(header->exp);
-    char *type = is_tag_type(header->exp_type) ? NULL : rq_slice_dup(header->exp_type);
-    struct rq_subscription *sub = NULL;
-    if (topic && expression && (type || is_tag_type(header->exp_type))) {
-        (void)rq_subscription_create(topic, expression, type, 0, &sub, err);
-    }
-    rq_free(topic);
-    rq_free(expression);
-    rq_free(type);
-    return sub ? rq_shared_subscription_create(sub, err) : NULL;
-}
-
 /* false: it has answered. Nothing to hold for "*". */
 static bool make_filter(const struct rq_request *request, const struct rq_hdr_pop *header,
                         struct rq_shared_subscription **out)
 {
     *out = NULL;
     if (header->exp.n == 0 ||
-        (is_tag_type(header->exp_type) && rq_slice_eq_str(header->exp, RQ_SUBSCRIBE_ALL))) {
+        (rq_filter_is_tag(header->exp_type) && rq_slice_eq_str(header->exp, RQ_SUBSCRIBE_ALL))) {
         return true;
     }
-    *out = parse_filter(header, NULL);
-    if (!*out || (rq_filter_reads_messages(*out) && !(*out)->sql)) {
-        rq_shared_subscription_release(*out);
+    *out = rq_filter_make(header->topic, header->exp, header->exp_type, 0, NULL);
+    if (!*out) {
         rq_request_answer(request, RQ_RESP_SUBSCRIPTION_PARSE_FAILED,
                           "parse the consumer's subscription failed");
         return false;

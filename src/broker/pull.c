@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/filter.h"
 #include "wire/names.h"
@@ -208,40 +207,19 @@ static bool check_access(const struct rq_request *request, const struct rq_hdr_p
     return true;
 }
 
-static bool is_tag_type(struct rq_slice type)
-{
-    return type.n == 0 || rq_slice_eq_str(type, RQ_EXPRESSION_TAG);
-}
-
-static struct rq_shared_subscription *make_sub(const struct rq_hdr_pull *header, rmq_error **err)
-{
-    char *topic = rq_slice_dup(header->topic);
-    char *expression = rq_slice_dup(header->subscription);
-    char *type =
-        is_tag_type(header->expression_type) ? NULL : rq_slice_dup(header->expression_type);
-    struct rq_subscription *sub = NULL;
-    if (topic && expression && (type || is_tag_type(header->expression_type))) {
-        (void)rq_subscription_create(topic, expression, type, header->sub_version, &sub, err);
-    }
-    rq_free(topic);
-    rq_free(expression);
-    rq_free(type);
-    return sub ? rq_shared_subscription_create(sub, err) : NULL;
-}
-
 /* The expression that came with the request. Nothing to hold for "*". */
 static bool sub_of_request(const struct rq_request *request, const struct rq_hdr_pull *header,
                            struct rq_shared_subscription **out)
 {
     struct rq_slice text = header->subscription;
     *out = NULL;
-    if (is_tag_type(header->expression_type) &&
+    if (rq_filter_is_tag(header->expression_type) &&
         (text.n == 0 || rq_slice_eq_str(text, RQ_SUBSCRIBE_ALL))) {
         return true;
     }
     rmq_error *err = NULL;
-    *out = make_sub(header, &err);
-    if (!*out || (rq_filter_reads_messages(*out) && !(*out)->sql)) {
+    *out = rq_filter_make(header->topic, text, header->expression_type, header->sub_version, &err);
+    if (!*out) {
         rq_answer_text(request->conn, &request->to, RQ_RESP_SUBSCRIPTION_PARSE_FAILED,
                        "parse the consumer's subscription failed: %s",
                        err ? rmq_error_message(err) : "out of memory, or no such type");

@@ -40,8 +40,8 @@ struct rq_subscription {
  * alone), RMQ_ERR_NOMEM. */
 rmq_status rq_subscription_create(const char *topic, const char *expression, const char *type,
                                   int64_t version, struct rq_subscription **out, rmq_error **err);
-struct rq_subscription *
-rq_subscription_copy(const struct rq_subscription *sub);   /* NULL when out of memory */
+/* NULL when out of memory. */
+struct rq_subscription *rq_subscription_copy(const struct rq_subscription *sub);
 void rq_subscription_destroy(struct rq_subscription *sub); /* NULL is accepted */
 
 /* From and to the JSON object of heartbeats. Tags and codes are read as they are. */
