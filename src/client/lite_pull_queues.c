@@ -408,9 +408,13 @@ rmq_status rmq_lite_pull_consumer_seek(rmq_lite_pull_consumer *consumer, const c
     return st == RMQ_OK ? seek(consumer, &name, offset, err) : st;
 }
 
-rmq_status rmq_lite_pull_consumer_seek_to_begin(rmq_lite_pull_consumer *consumer, const char *topic,
-                                                const char *broker_name, int32_t queue_id,
-                                                int64_t timeout_ms, rmq_error **err)
+/* One end of a queue, as its broker tells it. */
+typedef rmq_status find_end(struct rq_instance *instance, const struct rq_mq *queue,
+                            int64_t timeout_ms, int64_t *out, rmq_error **err);
+
+static rmq_status seek_to_end(rmq_lite_pull_consumer *consumer, const char *topic,
+                              const char *broker_name, int32_t queue_id, find_end *find,
+                              int64_t timeout_ms, rmq_error **err)
 {
     char room[RQ_NAMESPACED_MAX];
     const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
@@ -419,25 +423,25 @@ rmq_status rmq_lite_pull_consumer_seek_to_begin(rmq_lite_pull_consumer *consumer
     int64_t offset = 0;
     rmq_status st = check_seek(consumer, &name, err);
     if (st == RMQ_OK) {
-        st = rq_queue_min_offset(consumer->instance, &name, timeout_ms, &offset, err);
+        st = find(consumer->instance, &name, timeout_ms, &offset, err);
     }
     return st == RMQ_OK ? seek(consumer, &name, offset, err) : st;
+}
+
+rmq_status rmq_lite_pull_consumer_seek_to_begin(rmq_lite_pull_consumer *consumer, const char *topic,
+                                                const char *broker_name, int32_t queue_id,
+                                                int64_t timeout_ms, rmq_error **err)
+{
+    return seek_to_end(consumer, topic, broker_name, queue_id, rq_queue_min_offset, timeout_ms,
+                       err);
 }
 
 rmq_status rmq_lite_pull_consumer_seek_to_end(rmq_lite_pull_consumer *consumer, const char *topic,
                                               const char *broker_name, int32_t queue_id,
                                               int64_t timeout_ms, rmq_error **err)
 {
-    char room[RQ_NAMESPACED_MAX];
-    const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
-                               .broker_name = broker_name,
-                               .queue_id = queue_id};
-    int64_t offset = 0;
-    rmq_status st = check_seek(consumer, &name, err);
-    if (st == RMQ_OK) {
-        st = rq_queue_max_offset(consumer->instance, &name, timeout_ms, &offset, err);
-    }
-    return st == RMQ_OK ? seek(consumer, &name, offset, err) : st;
+    return seek_to_end(consumer, topic, broker_name, queue_id, rq_queue_max_offset, timeout_ms,
+                       err);
 }
 
 rmq_status rmq_lite_pull_consumer_seek_to_timestamp(rmq_lite_pull_consumer *consumer,

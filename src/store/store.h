@@ -249,15 +249,15 @@ enum rq_get_status {
     RQ_GET_NO_MESSAGE_IN_QUEUE
 };
 
-const char *
-rq_get_status_name(enum rq_get_status status); /* "FOUND", the remark of a pull answer */
+/* "FOUND", the remark of a pull answer */
+const char *rq_get_status_name(enum rq_get_status status);
 
 /* Which messages are wanted; NULL or all zero = every one. */
 struct rq_store_filter {
     const int32_t *codes; /* tag hashes; count 0 = every tag */
     size_t count;
-    bool (*match)(struct rq_slice record,
-                  void *user); /* beyond the tag: the stored record; may be NULL */
+    /* Beyond the tag: the stored record; may be NULL. */
+    bool (*match)(struct rq_slice record, void *user);
     void *user;
 };
 
