@@ -32,8 +32,8 @@ enum rq_compress_choice {
 };
 
 bool rq_option_compress(const char *text, enum rq_compress_choice *out); /* false: unknown */
-bool rq_option_serialize(const char *text,
-                         bool *binary); /* JSON or ROCKETMQ, any case; NULL = JSON */
+/* JSON or ROCKETMQ, any case; NULL = JSON. */
+bool rq_option_serialize(const char *text, bool *binary);
 
 #define RQ_RETRY_CODES_MAX 32
 

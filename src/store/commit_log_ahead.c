@@ -49,8 +49,8 @@ static bool work_ahead(struct rq_commit_log *log)
     log->ahead_of = NULL;
     if (needs_blocks(file, pos)) {
         size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
-        rq_mapped_file_reserve(file, reserved + 1,
-                               NULL); /* a failure is found again by the append */
+        /* A failure is found again by the append. */
+        rq_mapped_file_reserve(file, reserved + 1, NULL);
     }
     rq_mutex_unlock(&log->ahead_lock);
     touch_pages(log, file, pos);

@@ -44,8 +44,8 @@ void rq_names_write(const char *const *items, size_t count, const char *member, 
 /* ---- message queues, locks: 41, 42 ---- */
 
 void rq_mq_write(const struct rq_mq *mq, struct rq_buf *out); /* {"brokerName":…} */
-rmq_status rq_mq_parse(const cJSON *json, struct rq_mq *out,
-                       rmq_error **err); /* borrows from json */
+/* Borrows from json. */
+rmq_status rq_mq_parse(const cJSON *json, struct rq_mq *out, rmq_error **err);
 
 struct rq_lock_body {
     const char *consumer_group;
@@ -57,8 +57,8 @@ struct rq_lock_body {
 };
 
 rmq_status rq_lock_body_parse(struct rq_slice json, struct rq_lock_body *out, rmq_error **err);
-rmq_status rq_lock_answer_parse(struct rq_slice json, struct rq_lock_body *out,
-                                rmq_error **err); /* queues only */
+/* Queues only. */
+rmq_status rq_lock_answer_parse(struct rq_slice json, struct rq_lock_body *out, rmq_error **err);
 void rq_lock_body_write(const struct rq_lock_body *body, struct rq_buf *out);
 void rq_lock_answer_write(const struct rq_mq *queues, size_t count, struct rq_buf *out);
 void rq_lock_body_clear(struct rq_lock_body *body);
@@ -125,8 +125,8 @@ struct rq_topic_config {
 };
 
 void rq_topic_config_write(const struct rq_topic_config *topic, struct rq_buf *out);
-void rq_topic_config_write_text(const struct rq_topic_config *topic,
-                                struct rq_buf *out); /* "name 4 4 6 SINGLE_TAG {}" */
+/* "name 4 4 6 SINGLE_TAG {}" */
+void rq_topic_config_write_text(const struct rq_topic_config *topic, struct rq_buf *out);
 
 struct rq_topic_table {
     struct rq_topic_config *topics;
@@ -136,10 +136,10 @@ struct rq_topic_table {
     cJSON *json;
 };
 
-rmq_status rq_topic_table_parse(struct rq_slice json, struct rq_topic_table *out,
-                                rmq_error **err); /* 21, topics.json */
-rmq_status rq_topic_config_parse(struct rq_slice json, struct rq_topic_table *out,
-                                 rmq_error **err); /* 351: one topic */
+/* 21, topics.json. */
+rmq_status rq_topic_table_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err);
+/* 351: one topic. */
+rmq_status rq_topic_config_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err);
 void rq_topic_table_write(const struct rq_topic_table *table, struct rq_buf *out);
 void rq_topic_table_clear(struct rq_topic_table *table);
 
@@ -178,8 +178,8 @@ struct rq_group_table {
 struct rq_group_config rq_group_config_default(const char *name);
 void rq_group_config_write(const struct rq_group_config *group, struct rq_buf *out);
 rmq_status rq_group_table_parse(struct rq_slice json, struct rq_group_table *out, rmq_error **err);
-rmq_status rq_group_config_parse(struct rq_slice json, struct rq_group_table *out,
-                                 rmq_error **err); /* one group */
+/* One group. */
+rmq_status rq_group_config_parse(struct rq_slice json, struct rq_group_table *out, rmq_error **err);
 void rq_group_table_write(const struct rq_group_table *table, struct rq_buf *out);
 void rq_group_table_clear(struct rq_group_table *table);
 

@@ -109,8 +109,8 @@ static rmq_status parse_compressed(struct rq_slice body, size_t max_out, struct 
     if (!out->json) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a registration");
     }
-    return parse_topics(&c, out,
-                        err); /* filter servers and queue mappings behind it are of no use here */
+    /* Filter servers and queue mappings behind it are of no use here. */
+    return parse_topics(&c, out, err);
 }
 
 static rmq_status parse_json(struct rq_slice body, struct rq_topic_table *out, rmq_error **err)
