@@ -365,11 +365,11 @@ static void load_ack(struct rq_pops *pops, const cJSON *json)
     if (!pending) {
         return;
     }
-    size_t count = rq_pop_ack_offset_count(json);
-    bool done = count == 0 && mark(pending, ack.offset);
-    for (size_t i = 0; i < count; i++) {
+    const cJSON *list = rq_pop_ack_offsets(json);
+    bool done = !list && mark(pending, ack.offset);
+    for (const cJSON *item = list ? list->child : NULL; item && !done; item = item->next) {
         int64_t offset;
-        done = rq_pop_ack_offset(json, i, &offset) && mark(pending, offset);
+        done = rq_json_value_i64(item, &offset) && mark(pending, offset);
     }
     if (done) {
         rq_pop_pending_leave_locked(pops, pending);

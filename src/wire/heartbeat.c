@@ -78,8 +78,14 @@ static rmq_status parse_consumer(const cJSON *json, struct rq_consumer_data *out
         .model = rq_message_model_of(rq_json_str(json, "messageModel", NULL)),
         .from = rq_consume_from_of(rq_json_str(json, "consumeFromWhere", NULL)),
         .unit_mode = rq_json_bool(json, "unitMode", false)};
-    rmq_status st = rq_body_array(rq_body_count(subs), sizeof(struct rq_subscription *),
-                                  &out->subscriptions, err);
+    size_t count = rq_body_count(subs);
+    if (count > RQ_HEARTBEAT_TOPICS_MAX) {
+        return rq_error_set(err, RMQ_ERR_PROTOCOL,
+                            "heartbeat: group %s subscribes %zu topics, the limit is %d",
+                            out->group, count, RQ_HEARTBEAT_TOPICS_MAX);
+    }
+    rmq_status st =
+        rq_body_array(count, sizeof(struct rq_subscription *), &out->subscriptions, err);
     for (const cJSON *item = rq_body_first(st ? NULL : subs); item; item = item->next) {
         st = rq_subscription_parse(item, &out->subscriptions[out->subscription_count], err);
         if (st) {

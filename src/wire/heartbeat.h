@@ -44,6 +44,9 @@ struct rq_consumer_data {
     size_t subscription_count;
 };
 
+/* Topics that one member of a group may subscribe: each is compared with the group's others. */
+#define RQ_HEARTBEAT_TOPICS_MAX 4096
+
 struct rq_heartbeat {
     const char *client_id;
     int32_t fingerprint;

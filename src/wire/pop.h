@@ -122,10 +122,10 @@ struct rq_pop_ack {
 
 void rq_pop_ack_write(const struct rq_pop_ack *ack, struct rq_buf *out);
 
-/* offsets and count stay empty: those of a batch are read with rq_pop_ack_offset. */
+/* offsets and count stay empty: those of a batch are the children of rq_pop_ack_offsets, numbers if
+ * all is well. NULL: it acknowledges a single message. */
 rmq_status rq_pop_ack_read(const cJSON *json, struct rq_pop_ack *out);
-size_t rq_pop_ack_offset_count(const cJSON *json);
-bool rq_pop_ack_offset(const cJSON *json, size_t index, int64_t *out);
+const cJSON *rq_pop_ack_offsets(const cJSON *json);
 
 /* ---- body of BATCH_ACK_MESSAGE ---- */
 

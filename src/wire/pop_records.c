@@ -146,24 +146,11 @@ rmq_status rq_pop_ack_read(const cJSON *json, struct rq_pop_ack *out)
                : RMQ_ERR_PROTOCOL;
 }
 
-static const cJSON *offset_list(const cJSON *json)
+const cJSON *rq_pop_ack_offsets(const cJSON *json)
 {
     const cJSON *list = rq_json_get(json, "aol");
     list = list ? list : rq_json_get(json, "ackOffsetList");
-    return list && cJSON_IsArray(list) ? list : NULL;
-}
-
-size_t rq_pop_ack_offset_count(const cJSON *json)
-{
-    const cJSON *list = offset_list(json);
-    return list ? (size_t)cJSON_GetArraySize(list) : 0;
-}
-
-bool rq_pop_ack_offset(const cJSON *json, size_t index, int64_t *out)
-{
-    const cJSON *list = offset_list(json);
-    return list && index <= INT32_MAX &&
-           rq_json_value_i64(cJSON_GetArrayItem(list, (int)index), out);
+    return list && cJSON_IsArray(list) && list->child ? list : NULL;
 }
 
 /* ---- batches: the bit set is bytes in base64 ---- */

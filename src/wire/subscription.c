@@ -133,6 +133,10 @@ rmq_status rq_subscription_create(const char *topic, const char *expression, con
         return rq_error_set(err, RMQ_ERR_INVALID, "topic %s: expression \"%s\" names no tag", topic,
                             expression);
     }
+    if (pieces > RQ_SUBSCRIPTION_TAGS_MAX) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "topic %s: %zu tags, the limit is %d", topic,
+                            pieces, RQ_SUBSCRIPTION_TAGS_MAX);
+    }
     struct maker m;
     if (!start(&m, pieces, pieces, strlen(topic) + 2 * text.n + strlen(type) + pieces + 3)) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a subscription of %s", topic);
@@ -212,9 +216,16 @@ rmq_status rq_subscription_parse(const cJSON *json, struct rq_subscription **out
     const char *type = rq_json_str(json, "expressionType", RQ_EXPRESSION_TAG);
     const cJSON *tags = rq_json_get(json, "tagsSet");
     const cJSON *codes = rq_json_get(json, "codeSet");
+    size_t tag_count = rq_body_count(tags);
+    size_t code_count = rq_body_count(codes);
+    if (tag_count > RQ_SUBSCRIPTION_TAGS_MAX || code_count > RQ_SUBSCRIPTION_TAGS_MAX) {
+        return rq_error_set(err, RMQ_ERR_PROTOCOL,
+                            "subscription of %s: %zu tags and %zu codes, the limit is %d", topic,
+                            tag_count, code_count, RQ_SUBSCRIPTION_TAGS_MAX);
+    }
     struct maker m;
     size_t text = strlen(topic) + strlen(sub_string) + strlen(type) + 3 + text_size(tags);
-    if (!start(&m, rq_body_count(tags), rq_body_count(codes), text)) {
+    if (!start(&m, tag_count, code_count, text)) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a subscription of %s", topic);
     }
     m.sub->topic = keep(&m, rq_slice_str(topic));

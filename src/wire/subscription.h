@@ -23,6 +23,9 @@
 #define RQ_EXPRESSION_SQL92 "SQL92"
 #define RQ_SUBSCRIBE_ALL    "*"
 
+/* Tags of one expression, of any peer: each is compared with every message and with the others. */
+#define RQ_SUBSCRIPTION_TAGS_MAX 4096
+
 /* All memory is one allocation, texts included. */
 struct rq_subscription {
     const char *topic;
@@ -37,14 +40,15 @@ struct rq_subscription {
 };
 
 /* From an expression; NULL and "" mean everything. type NULL = TAG. Errors: RMQ_ERR_INVALID ("||"
- * alone), RMQ_ERR_NOMEM. */
+ * alone, too many tags), RMQ_ERR_NOMEM. */
 rmq_status rq_subscription_create(const char *topic, const char *expression, const char *type,
                                   int64_t version, struct rq_subscription **out, rmq_error **err);
 /* NULL when out of memory. */
 struct rq_subscription *rq_subscription_copy(const struct rq_subscription *sub);
 void rq_subscription_destroy(struct rq_subscription *sub); /* NULL is accepted */
 
-/* From and to the JSON object of heartbeats. Tags and codes are read as they are. */
+/* From and to the JSON object of heartbeats. Tags and codes are read as they are. Errors:
+ * RMQ_ERR_PROTOCOL (no topic, too many tags), RMQ_ERR_NOMEM. */
 rmq_status rq_subscription_parse(const cJSON *json, struct rq_subscription **out, rmq_error **err);
 void rq_subscription_write(const struct rq_subscription *sub, struct rq_buf *out);
 

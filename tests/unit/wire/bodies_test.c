@@ -232,6 +232,38 @@ START_TEST(a_compressed_registration_reads_back)
 }
 END_TEST
 
+/* So many codes of the first topic, and so many topics, in one heartbeat. */
+static rmq_status beat(int codes, int topics)
+{
+    struct rq_heartbeat body;
+    struct rq_buf text;
+    rq_buf_init(&text, 0);
+    rq_buf_add_str(&text, "{\"clientID\":\"c\",\"consumerDataSet\":[{\"groupName\":\"g\","
+                          "\"subscriptionDataSet\":[{\"topic\":\"t\",\"codeSet\":[0");
+    for (int i = 1; i < codes; i++) {
+        rq_buf_addf(&text, ",%d", i);
+    }
+    rq_buf_add_str(&text, "]}");
+    for (int i = 1; i < topics; i++) {
+        rq_buf_addf(&text, ",{\"topic\":\"t%d\"}", i);
+    }
+    rq_buf_add_str(&text, "]}]}");
+    rmq_status st = rq_heartbeat_parse(rq_slice(text.data, text.len), &body, NULL);
+    if (!st) {
+        rq_heartbeat_clear(&body);
+    }
+    rq_buf_free(&text);
+    return st;
+}
+
+START_TEST(a_heartbeat_has_a_most_of_topics_and_of_codes)
+{
+    ck_assert_int_eq(beat(RQ_SUBSCRIPTION_TAGS_MAX, RQ_HEARTBEAT_TOPICS_MAX), RMQ_OK);
+    ck_assert_int_eq(beat(RQ_SUBSCRIPTION_TAGS_MAX + 1, 1), RMQ_ERR_PROTOCOL);
+    ck_assert_int_eq(beat(1, RQ_HEARTBEAT_TOPICS_MAX + 1), RMQ_ERR_PROTOCOL);
+}
+END_TEST
+
 Suite *bodies_suite(void)
 {
     Suite *suite = suite_create("bodies");
@@ -241,6 +273,7 @@ Suite *bodies_suite(void)
     tcase_add_test(tc, routes_clusters_and_topics_mean_the_same_when_written_again);
     tcase_add_test(tc, assignments_tell_queues_and_whether_they_are_popped);
     tcase_add_test(tc, a_compressed_registration_reads_back);
+    tcase_add_test(tc, a_heartbeat_has_a_most_of_topics_and_of_codes);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -320,6 +320,28 @@ START_TEST(tags_with_equal_hashes_are_told_apart_by_text)
 }
 END_TEST
 
+static rmq_status subscribe_tags(int count)
+{
+    struct rq_subscription *sub = NULL;
+    struct rq_buf text;
+    rq_buf_init(&text, 0);
+    for (int i = 0; i < count; i++) {
+        rq_buf_addf(&text, i ? "||%d" : "%d", i);
+    }
+    rmq_status st = rq_subscription_create("T", rq_buf_cstr(&text), NULL, 1, &sub, NULL);
+    ck_assert(st != RMQ_OK || sub->tag_count == (size_t)count);
+    rq_subscription_destroy(sub);
+    rq_buf_free(&text);
+    return st;
+}
+
+START_TEST(an_expression_has_a_most_of_tags)
+{
+    ck_assert_int_eq(subscribe_tags(RQ_SUBSCRIPTION_TAGS_MAX), RMQ_OK);
+    ck_assert_int_eq(subscribe_tags(RQ_SUBSCRIPTION_TAGS_MAX + 1), RMQ_ERR_INVALID);
+}
+END_TEST
+
 static void round_trip(enum rq_compression type, size_t n, bool noise)
 {
     char *in = malloc(n ? n : 1);
@@ -379,6 +401,7 @@ Suite *message_suite(void)
     tcase_add_test(tc, hosts_read_and_write_numeric_addresses);
     tcase_add_test(tc, tag_hashes_and_subscriptions_are_those_of_java);
     tcase_add_test(tc, tags_with_equal_hashes_are_told_apart_by_text);
+    tcase_add_test(tc, an_expression_has_a_most_of_tags);
     tcase_add_test(tc, bodies_of_all_sizes_survive_compression_and_bad_ones_are_errors);
     suite_add_tcase(suite, tc);
     return suite;
