@@ -109,6 +109,30 @@ static void start_on_loop(void *arg)
     rq_beats_start(instance);
 }
 
+static void stop_on_loop(void *arg)
+{
+    struct rq_instance *instance = arg;
+    instance->closing = true;
+    rq_namesrv_stop(instance->namesrv);
+    rq_topics_stop(instance);
+    rq_beats_stop(instance);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* One that has been started. */
+static void close_instance(struct rq_instance *instance)
+{
+    (void)rq_loop_run(instance->loop, stop_on_loop, instance);
+    rq_peers_destroy(instance->peers);
+    /* What was posted to the loop before finds the instance closing; wait until it has. */
+    (void)rq_loop_run(instance->loop, nothing, NULL);
+    free_instance(instance);
+}
+
 /* Counterpart: NamespaceRpcHook. */
 static bool set_marks(struct rq_instance *instance, const char *namespace_v2)
 {
@@ -190,8 +214,7 @@ static rmq_status get_by_id(const struct rq_instance_options *options,
         if (st == RMQ_OK) {
             st = rq_map_put(&registry->instances, rq_slice_str(client_id), instance);
             if (st != RMQ_OK) {
-                rq_peers_destroy(instance->peers);
-                free_instance(instance);
+                close_instance(instance);
                 rq_error_set(err, st, "client %s", client_id);
             }
         }
@@ -267,20 +290,6 @@ void rq_instance_retain(struct rq_instance *instance)
     rq_mutex_unlock(&registry->lock);
 }
 
-static void stop_on_loop(void *arg)
-{
-    struct rq_instance *instance = arg;
-    instance->closing = true;
-    rq_namesrv_stop(instance->namesrv);
-    rq_topics_stop(instance);
-    rq_beats_stop(instance);
-}
-
-static void nothing(void *arg)
-{
-    (void)arg;
-}
-
 void rq_instance_put(struct rq_instance *instance)
 {
     if (!instance || rq_instance_forked(instance)) {
@@ -296,11 +305,7 @@ void rq_instance_put(struct rq_instance *instance)
     if (!last) {
         return;
     }
-    (void)rq_loop_run(instance->loop, stop_on_loop, instance);
-    rq_peers_destroy(instance->peers);
-    /* What was posted to the loop before finds the instance closing; wait until it has. */
-    (void)rq_loop_run(instance->loop, nothing, NULL);
-    free_instance(instance);
+    close_instance(instance);
 }
 
 const char *rq_instance_client_id(const struct rq_instance *instance)
