@@ -273,6 +273,9 @@ rmq_status rq_instance_get(const struct rq_instance_options *options, struct rq_
     } else {
         rq_buf_add_str(&list, namesrv);
     }
+    if (st == RMQ_OK && (rq_buf_status(&given) != RMQ_OK || rq_buf_status(&list) != RMQ_OK)) {
+        st = rq_error_set(err, RMQ_ERR_NOMEM, "name servers %s", namesrv);
+    }
     if (st == RMQ_OK) {
         const struct addresses addresses = {rq_buf_cstr(&given), rq_buf_cstr(&list)};
         st = get_for(options, &addresses, out, err);
