@@ -110,6 +110,13 @@ int rq_sys_msync(void *p, size_t n)
     return faulted(RQ_SYS_SYNC) ? -1 : msync(p, n, MS_SYNC);
 }
 
+int rq_sys_write_back(int fd, off_t from, off_t n)
+{
+    return sync_file_range(fd, from, n,
+                           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                               SYNC_FILE_RANGE_WAIT_AFTER);
+}
+
 int rq_sys_syncfs(int fd)
 {
     return syncfs(fd);

@@ -32,7 +32,9 @@ ssize_t rq_sys_pwrite(int fd, const void *p, size_t n, off_t at);
 ssize_t rq_sys_pread(int fd, void *p, size_t n, off_t at);
 int rq_sys_fdatasync(int fd);
 int rq_sys_msync(void *p, size_t n); /* MS_SYNC */
-int rq_sys_syncfs(int fd);           /* the whole file system that an open file is on */
+/* [from, from + n) is written back; it may still be in the disk's own cache */
+int rq_sys_write_back(int fd, off_t from, off_t n);
+int rq_sys_syncfs(int fd); /* the whole file system that an open file is on */
 void *rq_sys_mmap_file(int fd, size_t size, bool writable); /* NULL on failure, with errno */
 int rq_sys_munmap(void *p, size_t n);
 int rq_sys_rename(const char *from, const char *to);

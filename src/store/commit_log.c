@@ -177,6 +177,7 @@ static enum rq_put_status get_room(struct rq_commit_log *log, size_t n, struct r
     if (st != RMQ_OK) {
         return refuse(log, out, st, err);
     }
+    rq_log_ahead_begin_locked(log);
     if (log->refuse_until_ms != 0) {
         RQ_LOG(WARN, "room for messages again", "%s", "");
         log->refuse_until_ms = 0;

@@ -48,10 +48,6 @@ struct rq_commit_log {
     int64_t spare_start;             /* wanted; -1 = none */
     bool stop;
     struct rq_thread helper;
-    /* owned by the helper: pages of the file that begins at touched_file are in memory up to
-     * here */
-    int64_t touched_file;
-    size_t touched_upto;
 };
 
 /* options must outlive the log. Loads the files; recovery then calls rq_commit_log_set_end, and

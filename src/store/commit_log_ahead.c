@@ -8,24 +8,39 @@
 #include "base/err.h"
 
 #define LAST_STEP   RQ_COMMIT_LOG_LAST_STEP
-#define TOUCH_STEP  ((size_t)1 << 20)
-#define TOUCH_AHEAD ((size_t)4 << 20)
+#define READY_STEP  ((size_t)1 << 20)
+#define READY_AHEAD ((size_t)4 << 20)
 /* the next file is made when less than this, or half a file, is left */
 #define SPARE_WHEN_LEFT ((size_t)128 << 20)
 
-/* The next pages are brought into memory, so that appends do not fault while they hold the lock.
- * Without ahead_lock: it takes a while. */
-static void touch_pages(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+static bool is_sync(const struct rq_commit_log *log)
 {
+    return log->options->flush_disk_type == RQ_FLUSH_SYNC;
+}
+
+/* Without ahead_lock: it takes a while. The file may be in use meanwhile. */
+static void ready(const struct rq_commit_log *log, struct rq_mapped_file *file, size_t from,
+                  size_t upto)
+{
+    rq_mapped_file_touch(file, from, upto);
+    if (is_sync(log)) {
+        rq_mapped_file_use_blocks(file, from, upto);
+    }
+    file->readied = upto;
+}
+
+/* The next pages are brought into memory, so that appends do not fault while they hold the lock;
+ * with synchronous flush their blocks are in use then, so that syncs are spared the turns of the
+ * file system's journal. */
+static void ready_next(const struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+{
+    size_t from = pos / RQ_STORE_PAGE * RQ_STORE_PAGE;
     size_t upto = atomic_load_explicit(&file->reserved, memory_order_acquire);
-    size_t from =
-        log->touched_file == file->start && log->touched_upto > pos ? log->touched_upto : pos;
-    from = (from + TOUCH_STEP - 1) / TOUCH_STEP * TOUCH_STEP;
-    upto = upto < pos + TOUCH_AHEAD ? upto : pos + TOUCH_AHEAD;
-    if (upto >= from + TOUCH_STEP) {
-        rq_mapped_file_touch(file, from, upto / TOUCH_STEP * TOUCH_STEP);
-        log->touched_upto = upto / TOUCH_STEP * TOUCH_STEP;
-        log->touched_file = file->start;
+    from = from < file->readied ? file->readied : from;
+    upto = upto < pos + READY_AHEAD ? upto : pos + READY_AHEAD;
+    upto = upto < file->size ? upto / READY_STEP * READY_STEP : upto;
+    if (upto > from) {
+        ready(log, file, from, upto);
     }
 }
 
@@ -34,7 +49,7 @@ static bool needs_blocks(struct rq_mapped_file *file, size_t pos)
 {
     size_t reserved = atomic_load_explicit(&file->reserved, memory_order_relaxed);
     size_t step = reserved < LAST_STEP ? reserved : LAST_STEP;
-    return reserved < file->size && reserved - pos < step / 2 + TOUCH_STEP;
+    return reserved < file->size && reserved - pos < step / 2 + READY_STEP;
 }
 
 /* The helper's work, one item at a time; true when something was done. Holds ahead_lock, but for
@@ -53,7 +68,7 @@ static bool work_ahead(struct rq_commit_log *log)
         rq_mapped_file_reserve(file, reserved + 1, NULL);
     }
     rq_mutex_unlock(&log->ahead_lock);
-    touch_pages(log, file, pos);
+    ready_next(log, file, pos);
     rq_mapped_file_release(file);
     rq_mutex_lock(&log->ahead_lock);
     return true;
@@ -68,20 +83,15 @@ rmq_status rq_log_ahead_reserve(struct rq_commit_log *log, struct rq_mapped_file
     return st;
 }
 
-/* warmMapedFileEnable: the whole file in memory for good, as far as the system lets us; with
- * synchronous flush its pages are on disk, too, so that the first syncs do not bring the whole
- * file. Without ahead_lock, but for reserving: the file may be in use already. */
+/* warmMapedFileEnable: the whole file in memory for good, as far as the system lets us. Without
+ * ahead_lock, but for reserving: the file may be in use already. */
 static void warm_up(struct rq_commit_log *log, struct rq_mapped_file *file)
 {
     size_t step = (size_t)log->options->flush_least_pages_when_warm_maped_file * RQ_STORE_PAGE;
-    bool sync = log->options->flush_disk_type == RQ_FLUSH_SYNC;
     bool go_on = rq_log_ahead_reserve(log, file, file->size, NULL) == RMQ_OK;
     for (size_t at = 0; go_on && at < file->size;) {
         size_t upto = file->size - at > step ? at + step : file->size;
-        rq_mapped_file_touch(file, at, upto);
-        if (sync) {
-            rq_disk_sync_map(log->disk, file->path, file->data, at, upto);
-        }
+        ready(log, file, at, upto);
         at = upto;
         rq_mutex_lock(&log->ahead_lock);
         go_on = !log->stop;
@@ -90,6 +100,11 @@ static void warm_up(struct rq_commit_log *log, struct rq_mapped_file *file)
     if (go_on) {
         mlock(file->data, file->size);
     }
+}
+
+static size_t first_part(const struct rq_mapped_file *file)
+{
+    return file->size < READY_AHEAD ? file->size : READY_AHEAD;
 }
 
 static bool make_spare(struct rq_commit_log *log)
@@ -106,14 +121,16 @@ static bool make_spare(struct rq_commit_log *log)
     struct rq_mapped_file *spare = log->spare;
     rq_mapped_file_set_written(spare, 0);
     spare->flushed = 0;
-    rq_mapped_file_reserve(spare, 1, NULL);
+    rq_mapped_file_reserve(spare, is_sync(log) ? first_part(spare) : 1, NULL);
+    rq_mapped_file_retain(spare);
+    rq_mutex_unlock(&log->ahead_lock);
     if (log->options->warm_maped_file_enable) {
-        rq_mapped_file_retain(spare);
-        rq_mutex_unlock(&log->ahead_lock);
         warm_up(log, spare);
-        rq_mapped_file_release(spare);
-        rq_mutex_lock(&log->ahead_lock);
+    } else if (is_sync(log)) {
+        ready_next(log, spare, 0);
     }
+    rq_mapped_file_release(spare);
+    rq_mutex_lock(&log->ahead_lock);
     return true;
 }
 
@@ -129,21 +146,27 @@ static void helper_run(void *arg)
     rq_mutex_unlock(&log->ahead_lock);
 }
 
-/* Tells the helper what will be needed. */
-static void ask_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+/* Tells the helper where appends are. With ahead_lock. */
+static void set_place(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
 {
-    rq_mutex_lock(&log->ahead_lock);
     if (log->ahead_of != file) {
         rq_mapped_file_release(log->ahead_of);
         rq_mapped_file_retain(file);
         log->ahead_of = file;
     }
     log->ahead_pos = pos;
+    rq_cond_signal(&log->ahead_work);
+}
+
+/* Tells the helper what will be needed. */
+static void ask_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos)
+{
+    rq_mutex_lock(&log->ahead_lock);
     size_t left = file->size - pos;
     if (log->spare_start < 0 && (left < file->size / 2 || left < SPARE_WHEN_LEFT)) {
         log->spare_start = file->start + (int64_t)file->size;
     }
-    rq_cond_signal(&log->ahead_work);
+    set_place(log, file, pos);
     rq_mutex_unlock(&log->ahead_lock);
 }
 
@@ -167,8 +190,17 @@ void rq_log_ahead_look_locked(struct rq_commit_log *log, struct rq_mapped_file *
                               size_t after)
 {
     size_t middle = file->size / 2;
-    if (before / TOUCH_STEP != after / TOUCH_STEP || (before < middle && after >= middle)) {
+    if (before / READY_STEP != after / READY_STEP || (before < middle && after >= middle)) {
         ask_locked(log, file, after);
+    }
+}
+
+void rq_log_ahead_begin_locked(struct rq_commit_log *log)
+{
+    if (is_sync(log)) {
+        rq_mutex_lock(&log->ahead_lock);
+        set_place(log, log->current, rq_mapped_file_written(log->current));
+        rq_mutex_unlock(&log->ahead_lock);
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What appends need to have ready: reserved blocks, pages in memory, the next file. A helper thread
- * makes it ahead; an append that finds it missing makes it itself. Counterpart:
- * AllocateMappedFileService.
+ * What appends need to have ready: reserved blocks, pages in memory, the next file; with
+ * synchronous flush also blocks that were written once. A helper thread makes it ahead; an append
+ * that finds blocks or the file missing makes them itself. Counterpart: AllocateMappedFileService.
  */
 #ifndef RQ_STORE_COMMIT_LOG_AHEAD_H
 #define RQ_STORE_COMMIT_LOG_AHEAD_H
@@ -14,6 +14,10 @@
  * middle of the file, never per message. With the append lock. */
 void rq_log_ahead_look_locked(struct rq_commit_log *log, struct rq_mapped_file *file, size_t before,
                               size_t after);
+
+/* Appends go on in another file, or begin: with synchronous flush the helper readies what comes
+ * next. With the append lock. */
+void rq_log_ahead_begin_locked(struct rq_commit_log *log);
 
 /* The next file: the spare when it is ready, else made here. With the append lock. */
 rmq_status rq_log_ahead_take(struct rq_commit_log *log, int64_t start, struct rq_mapped_file **out,

@@ -50,6 +50,9 @@ struct rq_mapped_file {
     atomic_size_t reserved;
     /* guarded by the append lock: where the file's records are written instead; NULL = data */
     char *buffer;
+    /* owned by who readies files for appends: before it the pages are in memory and, where that is
+     * wanted, the blocks in use */
+    size_t readied;
     /* owned by the flusher */
     size_t flushed;
     bool has_name; /* its name is durable */
@@ -79,6 +82,12 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
 /* Brings reserved pages [from, upto) into memory, writable. Only a help: nothing happens where the
  * system cannot do it. */
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto);
+
+/* Writes the touched pages of [from, upto), which may be written to meanwhile, to their blocks. File
+ * systems note of a reserved block whether it was ever written: when that changes, a sync waits for
+ * a turn of their journal, and later ones of the same block do not. Only a help that promises
+ * nothing: what it cannot write, a sync finds again. */
+void rq_mapped_file_use_blocks(const struct rq_mapped_file *file, size_t from, size_t upto);
 
 /* Whether the system reads pages ahead of those that are read. Any thread; only a help. */
 void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on);
