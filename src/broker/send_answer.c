@@ -58,6 +58,7 @@ static void flushed(struct rq_store_waiter *waiter, enum rq_put_status st)
     struct rq_store_put put = {.status = st};
     const char *remark;
     int32_t code = rq_put_response_code(&put, &remark);
+    waiting->to.lazy = waiter->more; /* the flush thread goes on to the next sync meanwhile */
     if (code == RQ_RESP_SUCCESS || code == RQ_RESP_FLUSH_DISK_TIMEOUT) {
         send_stored(waiting->conn, &waiting->to, code, &waiting->answer);
     } else {
@@ -82,7 +83,7 @@ static bool wait_for_disk(const struct rq_request *request, const struct rq_stor
         rq_request_answer(request, RQ_RESP_FLUSH_DISK_TIMEOUT, "out of memory");
         return true;
     }
-    waiting->waiter.done = flushed;
+    waiting->waiter = (struct rq_store_waiter){.done = flushed};
     waiting->broker = broker;
     waiting->conn = rq_conn_retain(request->conn);
     waiting->to = request->to;

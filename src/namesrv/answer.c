@@ -23,7 +23,8 @@ struct rq_frame_spec rq_answer_spec(const struct rq_reply_to *to, int32_t code,
                                   .fields = fields};
 }
 
-static void send_spec(struct rq_conn *conn, const struct rq_frame_spec *spec, struct rq_slice body)
+static void send_spec(struct rq_conn *conn, const struct rq_reply_to *to,
+                      const struct rq_frame_spec *spec, struct rq_slice body)
 {
     struct rq_out *out = rq_out_create(body.n + REMARK_MAX);
     rmq_error *err = NULL;
@@ -39,6 +40,7 @@ static void send_spec(struct rq_conn *conn, const struct rq_frame_spec *spec, st
         rq_out_destroy(out);
         rq_conn_close(conn, st);
     } else {
+        out->lazy = to->lazy;
         (void)rq_conn_send(conn, out);
     }
     rmq_error_destroy(err);
@@ -52,7 +54,7 @@ void rq_answer_code(struct rq_conn *conn, const struct rq_reply_to *to, int32_t 
     }
     struct rq_frame_spec spec = rq_answer_spec(to, code, NULL, NULL);
     spec.remark = rq_slice_str(remark);
-    send_spec(conn, &spec, rq_slice(NULL, 0));
+    send_spec(conn, to, &spec, rq_slice(NULL, 0));
 }
 
 void rq_answer_text(struct rq_conn *conn, const struct rq_reply_to *to, int32_t code,
@@ -71,7 +73,7 @@ void rq_answer_fields(struct rq_conn *conn, const struct rq_reply_to *to,
 {
     if (!to->oneway) {
         struct rq_frame_spec spec = rq_answer_spec(to, RQ_RESP_SUCCESS, table, fields);
-        send_spec(conn, &spec, rq_slice(NULL, 0));
+        send_spec(conn, to, &spec, rq_slice(NULL, 0));
     }
 }
 
@@ -81,7 +83,7 @@ void rq_answer_failed(struct rq_conn *conn, const struct rq_reply_to *to, int32_
     if (!to->oneway) {
         struct rq_frame_spec spec = rq_answer_spec(to, code, table, fields);
         spec.remark = rq_slice_str(remark);
-        send_spec(conn, &spec, rq_slice(NULL, 0));
+        send_spec(conn, to, &spec, rq_slice(NULL, 0));
     }
 }
 
@@ -92,7 +94,7 @@ void rq_answer_body(struct rq_conn *conn, const struct rq_reply_to *to,
         rq_answer_code(conn, to, RQ_RESP_SYSTEM_ERROR, rmq_status_text(rq_buf_status(body)));
     } else if (!to->oneway) {
         struct rq_frame_spec spec = rq_answer_spec(to, RQ_RESP_SUCCESS, table, fields);
-        send_spec(conn, &spec, rq_slice(body->data, body->len));
+        send_spec(conn, to, &spec, rq_slice(body->data, body->len));
     }
     rq_buf_free(body);
 }

@@ -20,6 +20,7 @@ struct rq_reply_to {
     enum rq_serialize serialize;
     int32_t opaque;
     bool oneway;
+    bool lazy; /* set by who answers several at once: then the loop writes, all together */
 };
 
 static inline struct rq_reply_to rq_reply_to(const struct rq_header *request)

@@ -37,19 +37,19 @@ bool rq_store_park(struct rq_store *store, int64_t next_commit_log_offset,
                    struct rq_store_waiter *waiter)
 {
     struct rq_flusher *flusher = &store->flusher;
-    if (store->options.flush_disk_type != RQ_FLUSH_SYNC ||
-        rq_commit_log_flushed(&store->log) >= next_commit_log_offset) {
+    if (store->options.flush_disk_type != RQ_FLUSH_SYNC) {
         return false;
     }
     waiter->offset = next_commit_log_offset;
     waiter->deadline_ms = rq_deadline_ms(store->options.sync_flush_timeout_ms);
     rq_mutex_lock(&flusher->lock);
-    waiter->next = flusher->waiters;
-    flusher->waiters = waiter;
-    flusher->wake = true;
-    rq_cond_signal(&flusher->work);
+    bool waits = rq_commit_log_flushed(&store->log) < next_commit_log_offset;
+    if (waits) {
+        waiter->next = flusher->waiters;
+        flusher->waiters = waiter;
+    }
     rq_mutex_unlock(&flusher->lock);
-    return true;
+    return waits;
 }
 
 void rq_flusher_wake(struct rq_flusher *flusher, struct rq_store *store, int32_t least_pages)
@@ -107,6 +107,7 @@ void rq_flusher_complete(struct rq_flusher *flusher, struct rq_store *store, boo
         struct rq_store_waiter *waiter = list;
         enum rq_put_status st;
         list = waiter->next;
+        waiter->more = list && list->offset <= flushed;
         if (settle(waiter, flushed, now, failed, &st)) {
             waiter->done(waiter, st);
         } else {

@@ -208,13 +208,16 @@ rmq_status rq_store_record_power(struct rq_store *store, rmq_error **err);
  * SERVICE_NOT_AVAILABLE when the sync failed) on the flush thread. The waiter belongs to the caller
  * and must live until then. */
 struct rq_store_waiter {
-    struct rq_store_waiter *next;                                        /* private */
-    int64_t offset;                                                      /* private */
-    int64_t deadline_ms;                                                 /* private */
+    struct rq_store_waiter *next; /* private */
+    int64_t offset;               /* private */
+    int64_t deadline_ms;          /* private */
+    bool more; /* told to done: another waiter is completed right behind this one */
     void (*done)(struct rq_store_waiter *waiter, enum rq_put_status st); /* set by the caller */
 };
 
-/* False: no need to wait (asynchronous flush, or on disk already), done is not called. */
+/* False: no need to wait (asynchronous flush, or on disk already), done is not called. The sync
+ * begins with rq_store_dispatch, before or behind this, so that it serves all that was appended
+ * until then. */
 bool rq_store_park(struct rq_store *store, int64_t next_commit_log_offset,
                    struct rq_store_waiter *waiter);
 

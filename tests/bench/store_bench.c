@@ -306,6 +306,7 @@ static void *sync_worker(void *arg)
         if (rq_store_append(worker->store, &msg, &put) != RQ_PUT_OK) {
             die(put.reason);
         }
+        rq_store_dispatch(worker->store);
         parked.completed = false;
         if (rq_store_park(worker->store, put.next_commit_log_offset, &parked.waiter)) {
             pthread_mutex_lock(&parked.lock);
