@@ -91,18 +91,20 @@ static int compare_files(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The size of a file behind which the next one begins; when none is whole, the largest. */
+/* The size of a file behind which the next one begins; when none is whole, how far two of them are
+ * apart. */
 static size_t size_of_each(const struct rq_offline_files *files)
 {
-    size_t largest = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        const struct rq_offline_file *file = &files->files[i];
-        if (i + 1 < files->count && file->start + (int64_t)file->size == file[1].start) {
-            return file->size;
+    size_t least = files->files[files->count - 1].size;
+    for (size_t i = files->count - 1; i > 0; i--) {
+        const struct rq_offline_file *file = &files->files[i - 1];
+        size_t apart = (size_t)(file[1].start - file->start);
+        if (apart == file->size) {
+            return apart;
         }
-        largest = file->size > largest ? file->size : largest;
+        least = apart < least || i + 1 == files->count ? apart : least;
     }
-    return largest;
+    return least;
 }
 
 rmq_status rq_offline_files_load(struct rq_offline_files *files, const char *dir, size_t digits,

@@ -71,28 +71,37 @@ static bool search_slots(struct rq_index *index, const struct rq_mapped_file *fi
     return false;
 }
 
+static void set_sizes(struct rq_index *index, int32_t slots, int32_t entries)
+{
+    index->slots = (uint32_t)slots;
+    index->entries = (uint32_t)entries;
+    index->file_size = rq_index_file_size(index->slots, index->entries);
+}
+
+/* As the options say, or the first file that can be read: one that was cut short tells nothing of
+ * the others. */
 static void find_geometry(struct rmq_store *store)
 {
     struct rq_index *index = &store->index;
     const struct rq_offline_files *files = &store->index_files;
-    const struct rq_offline_file *sample = NULL;
-    for (size_t i = 0; i < files->count; i++) {
-        sample = has_entries(&files->files[i]) ? &files->files[i] : sample;
-    }
+    bool unreadable = false;
     if (store->options.max_hash_slot_num > 0 && store->options.max_index_num > 0) {
-        index->slots = (uint32_t)store->options.max_hash_slot_num;
-        index->entries = (uint32_t)store->options.max_index_num;
-        index->file_size = rq_index_file_size(index->slots, index->entries);
+        set_sizes(index, store->options.max_hash_slot_num, store->options.max_index_num);
         return;
     }
-    index->slots = DEFAULT_SLOTS;
-    index->entries = DEFAULT_ENTRIES;
-    index->file_size = rq_index_file_size(index->slots, index->entries);
-    if (sample && sample->size != index->file_size) {
-        struct rq_mapped_file file = rq_offline_index_file(sample);
-        if (!search_slots(index, &file)) {
-            index->slots = 0; /* not to be read */
+    set_sizes(index, DEFAULT_SLOTS, DEFAULT_ENTRIES);
+    for (size_t i = 0; i < files->count; i++) {
+        struct rq_mapped_file file = rq_offline_index_file(&files->files[i]);
+        if (has_entries(&files->files[i])) {
+            if (file.size == index->file_size || search_slots(index, &file)) {
+                return;
+            }
+            set_sizes(index, DEFAULT_SLOTS, DEFAULT_ENTRIES);
+            unreadable = true;
         }
+    }
+    if (unreadable) {
+        set_sizes(index, 0, 0);
     }
 }
 

@@ -74,6 +74,21 @@ static rmq_status remove_derived(const struct rmq_store *store, const rmq_store_
     return st == RMQ_OK ? remove_queues(store, check->commit_log_min_offset, err) : st;
 }
 
+/* What no store can be opened with, and so nothing may be taken away for. */
+static rmq_status check_files(const struct rmq_store *store, size_t file_size, rmq_error **err)
+{
+    for (size_t i = 0; i < store->log.count; i++) {
+        const struct rq_offline_file *file = &store->log.files[i];
+        if (file->size > file_size) {
+            return rq_error_set(err, RMQ_ERR_CORRUPT,
+                                "commit-log file %020" PRId64
+                                " has %zu bytes, expected %zu: nothing was changed",
+                                file->start, file->size, file_size);
+        }
+    }
+    return RMQ_OK;
+}
+
 /* The log alone matters here. */
 static rmq_status check_log(struct rmq_store *store, rmq_store_check *check, rmq_error **err)
 {
@@ -124,21 +139,25 @@ static bool tell(int64_t offset, void *user)
                                      progress->given->user);
 }
 
+static void make_options(const char *dir, const rmq_store_info *info,
+                         const rmq_store_options *given, struct rq_store_options *out)
+{
+    rq_table_defaults(&rq_store_table, out);
+    out->store_path_root_dir = dir;
+    out->store_path_commit_log = given->commit_log_dir;
+    out->clean_resource_interval_ms = NO_RETENTION_MS;
+    out->message_delay_level = given->message_delay_level && *given->message_delay_level
+                                   ? given->message_delay_level
+                                   : out->message_delay_level;
+    take_geometry(out, info, given);
+}
+
 /* lock_fd: held since before the log was looked at, so that no broker comes in between; taken
  * over. */
-static rmq_status recover(const char *dir, const rmq_store_info *info,
+static rmq_status recover(const struct rq_store_options *options, const rmq_store_info *info,
                           const rmq_store_options *given, int *lock_fd, rmq_error **err)
 {
-    struct rq_store_options options;
     struct rq_store *store = NULL;
-    rq_table_defaults(&rq_store_table, &options);
-    options.store_path_root_dir = dir;
-    options.store_path_commit_log = given->commit_log_dir;
-    options.clean_resource_interval_ms = NO_RETENTION_MS;
-    options.message_delay_level = given->message_delay_level && *given->message_delay_level
-                                      ? given->message_delay_level
-                                      : options.message_delay_level;
-    take_geometry(&options, info, given);
     struct progress progress = {
         .given = given, .begin = info->commit_log_min_offset, .end = info->commit_log_max_offset};
     struct rq_store_watch watch = {.tell = given->progress && progress.end > progress.begin ? tell
@@ -147,7 +166,7 @@ static rmq_status recover(const char *dir, const rmq_store_info *info,
                                    .told = progress.begin,
                                    .salvage = given->salvage,
                                    .lock_fd = *lock_fd};
-    rmq_status st = rq_store_open_watched(&options, &watch, &store, err);
+    rmq_status st = rq_store_open_watched(options, &watch, &store, err);
     *lock_fd = watch.lock_fd;
     if (st != RMQ_OK) {
         return st;
@@ -166,11 +185,19 @@ rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options, 
     rmq_store_info info;
     rmq_store_check check;
     rmq_store_options given;
+    struct rq_store_options own;
     int lock_fd = -1;
     rq_offline_options(&given, options);
     rmq_status st = rq_offline_open(dir, &given, &lock_fd, &store, err);
     if (st == RMQ_OK) {
         rmq_store_get_info(store, &info, sizeof info);
+        make_options(dir, &info, &given, &own);
+        st = rq_store_check_options(&own, err);
+    }
+    if (st == RMQ_OK) {
+        st = check_files(store, (size_t)own.mapped_file_size_commit_log, err);
+    }
+    if (st == RMQ_OK) {
         st = check_log(store, &check, err);
     }
     if (st == RMQ_OK) {
@@ -178,7 +205,7 @@ rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options, 
     }
     rmq_store_close(store);
     if (st == RMQ_OK) {
-        st = recover(dir, &info, &given, &lock_fd, err);
+        st = recover(&own, &info, &given, &lock_fd, err);
     }
     if (lock_fd >= 0) {
         close(lock_fd);

@@ -93,6 +93,18 @@ static rmq_status settle_options(struct rq_store *store, const struct rq_store_o
     return st ? st : parse_delays(store, store->options.message_delay_level, err);
 }
 
+rmq_status rq_store_check_options(const struct rq_store_options *options, rmq_error **err)
+{
+    struct rq_store *store = rq_calloc(1, sizeof *store);
+    if (!store) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
+    }
+    rmq_status st = settle_options(store, options, err);
+    rq_table_free(&rq_store_table, &store->options);
+    rq_free(store);
+    return st;
+}
+
 static rmq_status init_parts(struct rq_store *store, rmq_error **err)
 {
     char log_dir[PATH_MAX];

@@ -108,6 +108,9 @@ typedef void (*rq_store_arrival_fn)(const struct rq_store_arrival *arrival, void
 rmq_status rq_store_open(const struct rq_store_options *options, struct rq_store **out,
                          rmq_error **err);
 
+/* Whether a store could be opened with these options: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. */
+rmq_status rq_store_check_options(const struct rq_store_options *options, rmq_error **err);
+
 /* Opening a store whose queues and index are made anew: not a word that it was not closed, and
  * along the log tell is called (may be NULL; false ends it with RMQ_ERR_STATE). salvage: whatever
  * stands behind damage is kept, also what may be the rest of a torn tail. */

@@ -110,6 +110,8 @@ static void exit_codes_tell_what_is_wrong(void)
     expect("verify", "/nowhere", 1, "");
     expect("verify", "", 2, "");
     expect("verify -o xml", dir, 2, "");
+    expect("rebuild --delay-levels xx", dir, 1, "");
+    expect("verify", dir, 0, "WHOLE");
     shell("touch %s/abort", dir);
     expect("verify", dir, 3, "UNFINISHED");
     shell("rm %s/abort", dir);

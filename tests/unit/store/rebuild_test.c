@@ -122,6 +122,44 @@ START_TEST(a_changed_slot_of_the_index_is_found)
 }
 END_TEST
 
+START_TEST(an_index_file_that_was_cut_does_not_set_the_size_of_new_ones)
+{
+    struct fixture fix;
+    rmq_store_info info;
+    char path[FIXTURE_PATH];
+    look_make(&fix);
+    find_file(&fix, "index", path);
+    ck_assert_int_eq(truncate(fixture_path(&fix, path), 100), 0);
+    check_rebuild(&fix);
+    rmq_store *store = look_open(&fix);
+    rmq_store_get_info(store, &info, sizeof info);
+    rmq_store_close(store);
+    ck_assert_int_eq(info.max_hash_slot_num, 100);
+    ck_assert_int_eq(info.max_index_num, 200);
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(what_cannot_be_rebuilt_stays_as_it_is)
+{
+    struct fixture fix;
+    rmq_store_options options;
+    look_make(&fix);
+    rmq_store_options_init(&options, sizeof options);
+    options.salvage = true;
+    options.message_delay_level = "soon";
+    ck_assert_int_eq(rmq_store_rebuild(fix.dir, &options, NULL), RMQ_ERR_INVALID);
+    options.message_delay_level = NULL;
+    ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_WHOLE);
+    const char *log_file = fixture_path(&fix, "commitlog/00000000000000065536");
+    ck_assert_int_eq(truncate(log_file, 65537), 0);
+    ck_assert_int_eq(rmq_store_rebuild(fix.dir, &options, NULL), RMQ_ERR_CORRUPT);
+    ck_assert_int_eq(truncate(log_file, 65536), 0);
+    ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_WHOLE);
+    fixture_end(&fix);
+}
+END_TEST
+
 /* Somebody who wants the store while it is rebuilt. */
 struct intruder {
     const struct rq_store_options *options;
@@ -169,6 +207,8 @@ Suite *rebuild_suite(void)
     tcase_add_test(tc, missing_queue_files_are_found_and_mended);
     tcase_add_test(tc, a_wrong_index_entry_is_found_and_mended);
     tcase_add_test(tc, a_changed_slot_of_the_index_is_found);
+    tcase_add_test(tc, an_index_file_that_was_cut_does_not_set_the_size_of_new_ones);
+    tcase_add_test(tc, what_cannot_be_rebuilt_stays_as_it_is);
     tcase_add_test(tc, nobody_opens_a_store_while_it_is_looked_at_and_rebuilt);
     suite_add_tcase(suite, tc);
     return suite;
