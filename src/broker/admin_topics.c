@@ -129,6 +129,44 @@ void rq_process_create_topic(const struct rq_request *request)
     answer_put(request, st, err);
 }
 
+/* {"+key":"value","-key":""} as a header has it. */
+static void write_changes(const cJSON *attributes, struct rq_buf *out)
+{
+    const cJSON *item = cJSON_IsObject(attributes) ? attributes->child : NULL;
+    for (; item; item = item->next) {
+        rq_buf_add_str(out, out->len > 0 ? "," : "");
+        rq_buf_add_str(out, item->string);
+        if (item->string[0] != '-' && cJSON_IsString(item)) {
+            rq_buf_addf(out, "=%s", item->valuestring);
+        }
+    }
+}
+
+/* One TopicConfig of a list. */
+static rmq_status put_topic(struct rmq_broker *broker, const cJSON *json, rmq_error **err)
+{
+    struct rq_topic_info info;
+    struct rq_buf changes;
+    struct rq_buf attributes;
+    struct rq_slice name = rq_slice_str(rq_json_str(json, "topicName", ""));
+    rq_topic_info_read(json, &info);
+    rq_buf_init(&changes, 0);
+    rq_buf_init(&attributes, 0);
+    write_changes(rq_json_get(json, "attributes"), &changes);
+    rmq_status st = rq_buf_status(&changes);
+    if (!st &&
+        alter_attributes(broker, name, rq_slice(changes.data, changes.len), &attributes, err)) {
+        st = RMQ_ERR_STATE;
+    }
+    if (!st) {
+        st = rq_admin_put_topic(broker, name, &info, rq_slice(attributes.data, attributes.len),
+                                NULL, err);
+    }
+    rq_buf_free(&changes);
+    rq_buf_free(&attributes);
+    return st;
+}
+
 void rq_process_create_topics(const struct rq_request *request)
 {
     cJSON *json = NULL;
@@ -137,13 +175,7 @@ void rq_process_create_topics(const struct rq_request *request)
     rmq_status st = rq_json_parse(request->in->body, &json, &err);
     cJSON_ArrayForEach(item, rq_json_get(json, "topicConfigList"))
     {
-        struct rq_topic_info info;
-        rq_topic_info_read(item, &info);
-        if (!st) {
-            st = rq_admin_put_topic(request->broker,
-                                    rq_slice_str(rq_json_str(item, "topicName", "")), &info,
-                                    rq_slice(NULL, 0), NULL, &err);
-        }
+        st = st ? st : put_topic(request->broker, item, &err);
     }
     rq_json_free(json);
     answer_put(request, st, err);

@@ -216,6 +216,12 @@ START_TEST(attributes_of_a_topic_change_one_by_one)
         ck_assert_int_eq(change_attributes(wrong[i]), RQ_RESP_SYSTEM_ERROR);
     }
     ck_assert(has_attributes("{\"queue.type\":\"SimpleCQ\",\"message.type\":\"DELAY\"}"));
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_AND_CREATE_TOPIC_LIST,
+                              "{\"topicConfigList\":[{\"topicName\":\"Attributes\",\"perm\":6,"
+                              "\"attributes\":{\"-message.type\":\"\",\"+reserve.time\":\"9\"}}]}")
+                         ->header.code,
+                     RQ_RESP_SUCCESS);
+    ck_assert(has_attributes("{\"queue.type\":\"SimpleCQ\",\"reserve.time\":\"9\"}"));
 }
 END_TEST
 
