@@ -61,8 +61,11 @@ static rmq_status read_either(struct rq_table_file *file, cJSON **out, rmq_error
     }
     (void)snprintf(bak, sizeof bak, "%s.bak", file->path);
     if (access(file->path, F_OK) == 0) {
-        RQ_LOG(WARN, "configuration file is broken, its backup is read", "file=%s detail=%s",
-               file->path, rmq_error_message(detail));
+        bool backed = access(bak, F_OK) == 0;
+        RQ_LOG(WARN,
+               backed ? "configuration file is broken, its backup is read"
+                      : "configuration file is broken and has no backup: nothing of it is known",
+               "file=%s detail=%s", file->path, rmq_error_message(detail));
         file->is_broken = true;
     }
     rmq_error_destroy(detail);

@@ -182,7 +182,7 @@ rmq_status rq_kv_open(struct rq_kv *kv, const char *path, rmq_error **err)
         st = kv->path ? RMQ_OK : RMQ_ERR_NOMEM;
     }
     if (st) {
-        st = rq_error_set(err, st, "key-value settings: %s",
+        st = rq_error_set(err, st, "key-value settings in %s: %s", path,
                           first ? rmq_error_message(first) : rmq_status_text(st));
     }
     rmq_error_destroy(first);

@@ -106,7 +106,9 @@ static int find_broker(const struct tool_admin *a, const char *broker, char **ad
         return TOOL_GO;
     }
     if (broker == NULL) {
-        return tool_wrong("say which broker: -b NAME or -b HOST:PORT; see rmq cluster list");
+        return tool_wrong(
+            "the name server knows no broker, or several: say which with -b NAME or -b "
+            "HOST:PORT; see rmq cluster list");
     }
     fprintf(stderr, "rmq: no master of the name %s is registered; see rmq cluster list\n", broker);
     return TOOL_FAILED;
