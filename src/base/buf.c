@@ -65,7 +65,7 @@ rmq_status rq_buf_status(const struct rq_buf *buf)
     return buf->status;
 }
 
-static bool grow(struct rq_buf *buf, size_t more)
+bool rq_buf_grow(struct rq_buf *buf, size_t more)
 {
     if (buf->status) {
         return false;
@@ -88,14 +88,6 @@ static bool grow(struct rq_buf *buf, size_t more)
     buf->cap = cap;
     buf->borrowed = false;
     return true;
-}
-
-bool rq_buf_reserve(struct rq_buf *buf, size_t more)
-{
-    if (buf->status == RMQ_OK && more <= buf->cap - buf->len && buf->len + more <= buf->max) {
-        return true;
-    }
-    return grow(buf, more);
 }
 
 void rq_buf_add(struct rq_buf *buf, const void *p, size_t n)
@@ -123,21 +115,19 @@ void rq_buf_add_char(struct rq_buf *buf, char c)
 
 size_t rq_i64_to_text(int64_t v, char *out)
 {
-    char digits[20];
-    size_t n = 0;
+    char text[20];
+    char *end = text + sizeof text;
+    char *p = end;
     uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
     do {
-        digits[n++] = (char)('0' + u % 10);
+        *--p = (char)('0' + u % 10);
         u /= 10;
     } while (u);
-    size_t len = 0;
     if (v < 0) {
-        out[len++] = '-';
+        *--p = '-';
     }
-    while (n) {
-        out[len++] = digits[--n];
-    }
-    return len;
+    memcpy(out, p, (size_t)(end - p));
+    return (size_t)(end - p);
 }
 
 void rq_buf_add_i64(struct rq_buf *buf, int64_t v)

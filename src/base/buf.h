@@ -37,8 +37,14 @@ void rq_buf_init_over(struct rq_buf *buf, char *memory, size_t cap, size_t max);
 void rq_buf_free(struct rq_buf *buf);
 void rq_buf_clear(struct rq_buf *buf); /* keeps the memory, clears the error */
 rmq_status rq_buf_status(const struct rq_buf *buf);
+bool rq_buf_grow(struct rq_buf *buf, size_t more); /* what reserve does when there is none */
 /* room for more bytes; false sets the error */
-bool rq_buf_reserve(struct rq_buf *buf, size_t more);
+static inline bool rq_buf_reserve(struct rq_buf *buf, size_t more)
+{
+    bool there =
+        buf->status == RMQ_OK && more <= buf->cap - buf->len && buf->len + more <= buf->max;
+    return there || rq_buf_grow(buf, more);
+}
 void rq_buf_add(struct rq_buf *buf, const void *p, size_t n);
 void rq_buf_add_str(struct rq_buf *buf, const char *text);
 void rq_buf_add_slice(struct rq_buf *buf, struct rq_slice s);

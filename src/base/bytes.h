@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Big-endian loads and stores, and a reading cursor with a sticky error: after the first short or
- * bad field it returns zeros, and the decoder asks rq_cursor_ok once at the end.
+ * Big-endian loads and stores, a look at eight bytes at once, and a reading cursor with a sticky
+ * error: after the first short or bad field it returns zeros, and the decoder asks rq_cursor_ok once
+ * at the end.
  */
 #ifndef RQ_BASE_BYTES_H
 #define RQ_BASE_BYTES_H
@@ -50,6 +51,31 @@ static inline void rq_store_be64(void *p, uint64_t v)
 {
     v = __builtin_bswap64(v);
     memcpy(p, &v, sizeof v);
+}
+
+/* Eight bytes of a text at once, the first one lowest. below and equal mark those that are below n
+ * (at most 0x80), or c; marks behind the first may be wrong. first: the place of the first mark, of
+ * which there is one. */
+#define RQ_EIGHT(c) ((uint64_t)(c)*UINT64_C(0x0101010101010101))
+
+static inline uint64_t rq_eight_load(const void *p)
+{
+    return __builtin_bswap64(rq_load_be64(p));
+}
+
+static inline uint64_t rq_eight_below(uint64_t bytes, unsigned char n)
+{
+    return (bytes - RQ_EIGHT(n)) & ~bytes & RQ_EIGHT(0x80);
+}
+
+static inline uint64_t rq_eight_equal(uint64_t bytes, unsigned char c)
+{
+    return rq_eight_below(bytes ^ RQ_EIGHT(c), 1);
+}
+
+static inline size_t rq_eight_first(uint64_t marks)
+{
+    return (size_t)__builtin_ctzll(marks) / 8;
 }
 
 struct rq_cursor {

@@ -5,8 +5,10 @@
  * Lenient where Java is: numbers may be text, unknown members are skipped at any (bounded) depth
  * without recursion, a later duplicate wins. Counterpart: RemotingSerializable.
  */
+#include <stdint.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "wire/header_priv.h"
@@ -87,14 +89,28 @@ static char *unescape(struct scan *s, char **r, char *w)
     return w;
 }
 
+/* The first quote or backslash from r on, or the end. */
+static char *skip_plain(char *r, const char *end)
+{
+    while (end - r >= 8) {
+        uint64_t bytes = rq_eight_load(r);
+        uint64_t marks = rq_eight_equal(bytes, '"') | rq_eight_equal(bytes, '\\');
+        if (marks) {
+            return r + rq_eight_first(marks);
+        }
+        r += 8;
+    }
+    while (r < end && *r != '"' && *r != '\\') {
+        r++;
+    }
+    return r;
+}
+
 /* A string whose opening quote is at p. */
 static bool scan_string(struct scan *s, struct rq_slice *out)
 {
     char *start = ++s->p;
-    char *r = start;
-    while (r < s->end && *r != '"' && *r != '\\') {
-        r++;
-    }
+    char *r = skip_plain(start, s->end);
     char *w = r;
     while (r < s->end && *r != '"') {
         if (*r != '\\') {

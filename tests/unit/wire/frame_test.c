@@ -135,6 +135,27 @@ static rmq_status decode_many(int count, enum rq_serialize serialize)
     return st;
 }
 
+/* Reader and writer look at eight bytes at once: each place in them must count. */
+START_TEST(a_text_with_an_escape_at_any_place_comes_back)
+{
+    static const char *const specials[] = {"\"", "\\", "\001", "\037", "\n", "\177", "\303\274"};
+    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, 1, NULL, NULL);
+    for (size_t i = 0; i < 20 * 20 * sizeof specials / sizeof specials[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%.*s%s%.*s", (int)(i % 20), "abcdefghijklmnopqrst",
+                 specials[i / 400], (int)(i / 20 % 20), "ABCDEFGHIJKLMNOPQRST");
+        spec.remark = rq_slice_str(text);
+        struct rq_buf out;
+        struct rq_frame frame;
+        rq_buf_init(&out, 0);
+        ck_assert_int_eq(rq_frame_encode(&out, &spec, 0, NULL), RMQ_OK);
+        ck_assert_int_eq(rq_frame_decode(out.data, out.len, &frame, NULL), RMQ_OK);
+        ck_assert_msg(rq_slice_eq_str(frame.header.remark, text), "%s", text);
+        rq_buf_free(&out);
+    }
+}
+END_TEST
+
 START_TEST(sixty_four_ext_fields_are_read_and_more_are_refused)
 {
     for (int serialize = RQ_SERIALIZE_JSON; serialize <= RQ_SERIALIZE_BINARY; serialize++) {
@@ -218,6 +239,7 @@ Suite *frame_suite(void)
     tcase_add_test(tc, hopeless_lengths_and_unknown_kinds_are_refused_as_soon_as_they_are_seen);
     tcase_add_test(tc, broken_json_headers_are_refused);
     tcase_add_test(tc, lone_surrogates_become_the_replacement_character);
+    tcase_add_test(tc, a_text_with_an_escape_at_any_place_comes_back);
     tcase_add_test(tc, sixty_four_ext_fields_are_read_and_more_are_refused);
     tcase_add_test(tc, the_opaque_and_the_body_length_can_be_set_after_writing);
     tcase_add_test(tc, a_request_without_fields_has_an_empty_ext_fields_object);
