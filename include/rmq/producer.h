@@ -42,7 +42,7 @@ typedef rmq_transaction_state (*rmq_transaction_check_fn)(const rmq_message_view
                                                           void *user);
 
 /* Options. rmq_producer_options_init fills every default and records the size, so that an old
- * program meets a new library safely. Strings are copied by create. The table in docs/options.md is
+ * program meets a new library safely. Strings are copied by create; NULL is the default. The table in docs/options.md is
  * made from the same source. */
 typedef struct rmq_producer_options {
     size_t struct_size;
@@ -451,8 +451,9 @@ RMQ_API rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest
  * with RMQ_ERR_CLOSED, and leaves the brokers. May be called twice, from any thread, from a
- * callback. When it has returned (outside a callback), no callback starts any more. RMQ_ERR_TIMEOUT
- * when sends had to be cut off. Since 0.1.0. */
+ * callback. When it has returned (outside a callback), no callback starts any more: it waits for one
+ * that runs, of any client, however long that takes. RMQ_ERR_TIMEOUT when sends had to be cut off.
+ * Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms,
                                          rmq_error **err);
 

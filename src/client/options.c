@@ -238,6 +238,20 @@ void rq_option_init(const struct rq_table *table, void *options, size_t size)
     copy_prefix(options, &all, size, table->struct_size);
 }
 
+/* A text that the program set to NULL counts as not set. */
+static void fill_texts(const struct rq_table *table, char *all)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct rq_option *option = &table->options[i];
+        const char *text = NULL;
+        if (option->type == RQ_OPT_STRING && option->def) {
+            memcpy(&text, all + option->offset, sizeof text);
+            text = text ? text : option->def;
+            memcpy(all + option->offset, &text, sizeof text);
+        }
+    }
+}
+
 bool rq_option_take(const struct rq_table *table, const void *from, void *all)
 {
     size_t size = 0;
@@ -249,6 +263,7 @@ bool rq_option_take(const struct rq_table *table, const void *from, void *all)
         return false;
     }
     copy_prefix(all, from, size, table->struct_size);
+    fill_texts(table, all);
     return true;
 }
 

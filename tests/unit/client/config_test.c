@@ -150,6 +150,21 @@ START_TEST(a_programs_struct_is_checked)
 }
 END_TEST
 
+START_TEST(a_text_that_is_null_is_the_default)
+{
+    rmq_producer_options o;
+    rmq_producer_options copy;
+    rmq_producer_options_init(&o, sizeof o);
+    o.producer_group = "g";
+    o.create_topic_key = NULL;
+    o.retry_response_codes = NULL;
+    ck_assert_int_eq(rq_producer_options_load(&o, &copy, NULL), RMQ_OK);
+    ck_assert_str_eq(copy.create_topic_key, "TBW102");
+    ck_assert_str_eq(copy.retry_response_codes, "1,2,14,16,17,204,205,1500");
+    rq_table_free(&rq_producer_table, &copy);
+}
+END_TEST
+
 START_TEST(times_with_which_no_send_could_succeed_are_refused)
 {
     rmq_producer_options o;
@@ -191,6 +206,7 @@ Suite *config_suite(void)
     tcase_add_test(cases, several_options_are_parsed_with_escaped_semicolons);
     tcase_add_test(cases, parsing_stops_at_the_first_error_and_keeps_what_came_before);
     tcase_add_test(cases, a_programs_struct_is_checked);
+    tcase_add_test(cases, a_text_that_is_null_is_the_default);
     tcase_add_test(cases, times_with_which_no_send_could_succeed_are_refused);
     tcase_add_test(cases, a_shorter_struct_of_an_old_program_gets_the_new_defaults);
     suite_add_tcase(suite, cases);
