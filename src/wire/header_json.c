@@ -256,7 +256,7 @@ static bool scan_ext(struct scan *s, struct rq_header *out)
 {
     skip_blanks(s);
     if (s->p >= s->end || *s->p != '{') {
-        struct rq_slice value;
+        struct rq_slice value = {NULL, 0};
         return scan_value(s, &value) && (value.p == NULL || fail(s, "extFields is no object"));
     }
     s->p++;
@@ -298,7 +298,7 @@ struct seen {
 
 static bool scan_number(struct scan *s, int32_t *into, bool *there)
 {
-    struct rq_slice value;
+    struct rq_slice value = {NULL, 0};
     if (!scan_value(s, &value)) {
         return false;
     }
@@ -308,8 +308,8 @@ static bool scan_number(struct scan *s, int32_t *into, bool *there)
 
 static bool scan_member(struct scan *s, struct rq_header *out, struct seen *seen)
 {
-    struct rq_slice name;
-    struct rq_slice value;
+    struct rq_slice name = {NULL, 0};
+    struct rq_slice value = {NULL, 0};
     if (!scan_name(s, &name)) {
         return false;
     }
