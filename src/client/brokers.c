@@ -240,11 +240,11 @@ struct rq_peer *rq_instance_topic_broker(struct rq_instance *instance, const cha
         return NULL;
     }
     size_t start = (size_t)rq_mono_us() % route->broker_count;
-    const struct rq_route_broker *chosen = NULL;
-    for (size_t i = 0; i < route->broker_count; i++) {
+    const struct rq_route_broker *chosen = &route->brokers[start];
+    for (size_t i = 1; i < route->broker_count; i++) {
         const struct rq_route_broker *broker = &route->brokers[(start + i) % route->broker_count];
-        if (!chosen || (rq_fault_usable(broker->health, rq_mono_ms()) &&
-                        !rq_fault_usable(chosen->health, rq_mono_ms()))) {
+        if (rq_fault_usable(broker->health, rq_mono_ms()) &&
+            !rq_fault_usable(chosen->health, rq_mono_ms())) {
             chosen = broker;
         }
     }
