@@ -43,9 +43,9 @@ static bool ends_with_separator(struct rq_slice properties)
 struct walk {
     struct rq_cursor records;
     bool unwraps;           /* inner batches are taken apart */
-    struct rq_msg record;   /* the last one */
-    struct rq_cursor items; /* what is left of it when it is such a batch */
-    int64_t item;           /* how many of it have come */
+    struct rq_cursor items; /* what is left of such a batch, */
+    struct rq_msg batch;    /* its record, */
+    int64_t item;           /* and how many of it have come */
 };
 
 static struct walk walk_of(struct rq_slice body, bool unwraps)
@@ -66,7 +66,7 @@ static rmq_status next_item(struct walk *walk, struct rq_msg *out)
     struct rq_batch_item item;
     rmq_status st = rq_batch_next(&walk->items, &item, NULL);
     if (st == RMQ_OK) {
-        *out = walk->record;
+        *out = walk->batch;
         out->flag = item.flag;
         out->body = item.body;
         out->properties = item.properties;
@@ -82,12 +82,12 @@ static rmq_status next_message(struct walk *walk, struct rq_msg *out)
         if (rq_cursor_left(&walk->records) == 0) {
             return RMQ_ERR_NOT_FOUND;
         }
-        rmq_status st = rq_msg_decode(&walk->records, &walk->record, NULL);
-        if (st != RMQ_OK || !walk->unwraps || !is_inner_batch(&walk->record)) {
-            *out = walk->record;
+        rmq_status st = rq_msg_decode(&walk->records, out, NULL);
+        if (st != RMQ_OK || !walk->unwraps || !is_inner_batch(out)) {
             return st;
         }
-        walk->items = rq_cursor(walk->record.body.p, walk->record.body.n);
+        walk->batch = *out;
+        walk->items = rq_cursor(out->body.p, out->body.n);
         walk->item = 0;
     }
     return next_item(walk, out);
