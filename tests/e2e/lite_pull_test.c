@@ -483,15 +483,15 @@ static void prefetch_stays_within_its_bytes(void)
     static char body[65536];
     tl_cluster_start(&cluster, 8);
     rmq_producer *producer = tl_producer(&cluster);
+    for (size_t k = 0; k < sizeof body; k++) {
+        body[k] = (char)rand(); /* does not compress */
+    }
     for (int i = 0; i < 400; i++) { /* 25 MiB */
         char text[16];
         rmq_message *message = NULL;
         TL_OK(rmq_message_create(cluster.topic, &message, &err));
         snprintf(text, sizeof text, "%d", i);
         TL_OK(rmq_message_set_property(message, "n", text));
-        for (size_t k = 0; k < sizeof body; k++) {
-            body[k] = (char)rand();
-        }
         TL_OK(rmq_message_copy_body(message, body, sizeof body));
         TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
         rmq_message_destroy(message);
