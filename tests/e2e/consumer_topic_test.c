@@ -6,13 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/ask.h"
 #include "lib/cases.h"
 #include "lib/cluster.h"
 #include "lib/usage.h"
-
-#define DELETE_IN_BROKER  215
-#define DELETE_IN_NAMESRV 216
 
 static struct tl_seen seen;
 
@@ -105,12 +101,11 @@ static void a_topic_with_more_and_fewer_queues_is_followed_in_order(void)
 
 static void delete_topic(const struct tl_cluster *cluster)
 {
-    char ext[128];
-    char answer[256];
-    snprintf(ext, sizeof ext, "{\"topic\":\"%s\"}", cluster->topic);
-    TL_EQUAL(tl_ask(rmq_broker_addr(cluster->broker), DELETE_IN_BROKER, ext, answer, sizeof answer),
-             0);
-    TL_EQUAL(tl_ask(cluster->namesrv, DELETE_IN_NAMESRV, ext, answer, sizeof answer), 0);
+    rmq_admin *admin = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    TL_OK(rmq_admin_delete_topic(admin, NULL, cluster->topic, 10000, &err));
+    rmq_admin_destroy(admin);
 }
 
 static void make_again(bool orderly)
