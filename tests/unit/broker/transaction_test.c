@@ -12,18 +12,21 @@
 #include "wire/msgid.h"
 
 static rmq_broker *broker;
-static struct raw *raw;
+static struct raw *raw;    /* of the producer that is asked */
+static struct raw *sender; /* where nobody is asked, so that no question comes before an answer */
 
 static void start(const char *const *pairs)
 {
     broker = start_broker(pairs);
     raw = raw_open(rmq_broker_addr(broker));
+    sender = raw_open(rmq_broker_addr(broker));
     raw_heartbeat(raw, "client", "CG", "T", "*", 1);
 }
 
 static void stop(void)
 {
     raw_close(raw);
+    raw_close(sender);
     rmq_broker_stop(broker);
 }
 
@@ -48,7 +51,7 @@ static struct half prepare_with(const char *body, const char *name, const char *
     struct rq_hdr_send header = raw_send_header("T", 2, rq_slice(props.data, props.len));
     header.sys_flag = RQ_SYS_TRANSACTION_PREPARED;
     struct raw_answer *answer =
-        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str(body));
+        raw_call(sender, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str(body));
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "transactionId"), body));
     ck_assert_int_eq(raw_i64(answer, "queueId"), 2);
