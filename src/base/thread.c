@@ -87,8 +87,13 @@ bool rq_cond_wait_until(struct rq_cond *cond, struct rq_mutex *mutex, int64_t de
         rq_cond_wait(cond, mutex);
         return true;
     }
-    struct timespec ts = {.tv_sec = (time_t)(deadline_ms / 1000),
-                          .tv_nsec = (long)(deadline_ms % 1000) * 1000000};
+    return rq_cond_wait_until_us(cond, mutex, deadline_ms * 1000);
+}
+
+bool rq_cond_wait_until_us(struct rq_cond *cond, struct rq_mutex *mutex, int64_t deadline_us)
+{
+    struct timespec ts = {.tv_sec = (time_t)(deadline_us / 1000000),
+                          .tv_nsec = (long)(deadline_us % 1000000) * 1000};
     int rc = pthread_cond_timedwait(&cond->c, &mutex->m, &ts);
     if (rc == ETIMEDOUT) {
         return false;

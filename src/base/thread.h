@@ -44,6 +44,8 @@ void rq_cond_broadcast(struct rq_cond *cond);
 void rq_cond_wait(struct rq_cond *cond, struct rq_mutex *mutex);
 /* false when deadline_ms (monotonic) passed; RQ_FOREVER waits without one. */
 bool rq_cond_wait_until(struct rq_cond *cond, struct rq_mutex *mutex, int64_t deadline_ms);
+/* The same with a deadline in microseconds. */
+bool rq_cond_wait_until_us(struct rq_cond *cond, struct rq_mutex *mutex, int64_t deadline_us);
 
 struct rq_thread {
     pthread_t id;

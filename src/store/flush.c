@@ -14,6 +14,8 @@
 
 #define RETRY_MS         1000 /* a failed sync is tried again so often */
 #define TOGETHER_MIN     32   /* queues that wait: then the whole file system is synced */
+#define GATHER_MAX_US    5000 /* that a sync waits for more senders */
+#define NOT_GATHERED     16   /* syncs, when gathering brought too few */
 #define TIME_OUT_STEP_MS 10   /* how exactly waiters' deadlines are watched */
 
 void rq_flusher_init(struct rq_flusher *flusher)
@@ -47,6 +49,10 @@ bool rq_store_park(struct rq_store *store, int64_t next_commit_log_offset,
     if (waits) {
         waiter->next = flusher->waiters;
         flusher->waiters = waiter;
+        flusher->waiting++;
+        if (flusher->waiting == flusher->gathered) {
+            rq_cond_signal(&flusher->work);
+        }
     }
     rq_mutex_unlock(&flusher->lock);
     return waits;
@@ -100,7 +106,12 @@ void rq_flusher_complete(struct rq_flusher *flusher, struct rq_store *store, boo
     rq_mutex_lock(&flusher->lock);
     struct rq_store_waiter *list = reversed(flusher->waiters);
     flusher->waiters = NULL;
+    if (list && list->offset <= flushed) {
+        flusher->expected = flusher->waiting;
+    }
+    flusher->waiting = 0;
     rq_mutex_unlock(&flusher->lock);
+    int64_t left = 0;
     struct rq_store_waiter *stay = NULL;
     struct rq_store_waiter *stay_last = NULL;
     while (list) {
@@ -113,6 +124,7 @@ void rq_flusher_complete(struct rq_flusher *flusher, struct rq_store *store, boo
         } else {
             waiter->next = stay;
             stay = waiter;
+            left++;
             stay_last = stay_last ? stay_last : waiter;
         }
     }
@@ -124,6 +136,7 @@ void rq_flusher_complete(struct rq_flusher *flusher, struct rq_store *store, boo
             end = &(*end)->next;
         }
         *end = stay;
+        flusher->waiting += left;
         rq_mutex_unlock(&flusher->lock);
     }
 }
@@ -168,6 +181,9 @@ static void measure_sync(struct rq_store *store, rmq_status st, int64_t us, int6
         metrics->flushed_messages = messages;
         atomic_fetch_add_explicit(&metrics->flush_bytes, (unsigned long long)bytes,
                                   memory_order_relaxed);
+        rq_mutex_lock(&store->flusher.lock);
+        store->flusher.sync_us = us;
+        rq_mutex_unlock(&store->flusher.lock);
     }
 }
 
@@ -373,6 +389,27 @@ static int64_t next_due(struct rq_flusher *flusher)
     return flusher->waiters && soon < due ? soon : due;
 }
 
+/* Who was answered by the last sync mostly sends again at once. When a sync takes longer than that,
+ * it pays to let them come and to serve them together with those who came during the sync, instead
+ * of half of them each time. With few of them in time the next syncs do not wait. */
+static void gather_locked(struct rq_flusher *flusher)
+{
+    if (flusher->not_gathered > 0) {
+        flusher->not_gathered--;
+        return;
+    }
+    int64_t patience = flusher->sync_us / 2 < GATHER_MAX_US ? flusher->sync_us / 2 : GATHER_MAX_US;
+    int64_t deadline_us = rq_mono_us() + patience;
+    bool in_time = true;
+    flusher->gathered = flusher->expected - flusher->expected / 8;
+    while (in_time && !flusher->stop && flusher->waiting > 0 &&
+           flusher->waiting < flusher->gathered) {
+        in_time = rq_cond_wait_until_us(&flusher->work, &flusher->lock, deadline_us);
+    }
+    flusher->gathered = 0;
+    flusher->not_gathered = in_time ? 0 : NOT_GATHERED;
+}
+
 /* Waits for work; whether a sync was asked for. */
 static bool wait_for_work(struct rq_store *store, bool *stop)
 {
@@ -382,6 +419,9 @@ static bool wait_for_work(struct rq_store *store, bool *stop)
         rq_cond_wait_until(&flusher->work, &flusher->lock, next_due(flusher));
     }
     bool asked = flusher->wake && !failing_now(store);
+    if (asked) {
+        gather_locked(flusher);
+    }
     flusher->wake = false;
     *stop = flusher->stop;
     rq_mutex_unlock(&flusher->lock);

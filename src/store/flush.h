@@ -19,11 +19,17 @@ struct rq_flusher {
     struct rq_mutex lock;
     struct rq_cond work;
     struct rq_store_waiter *waiters; /* newest first */
+    int64_t waiting;                 /* how many they are */
+    int64_t expected; /* how many they were when a sync was done, with those whom it answered */
+    int64_t sync_us;  /* how long the last one took */
+    int64_t gathered; /* the thread waits until they are so many; 0 = it does not */
     bool wake;
     bool stop;
     char failure[RQ_PUT_REASON_MAX]; /* why the last sync failed, for those that are refused */
     char dispatch_failure[RQ_PUT_REASON_MAX]; /* why the dispatcher's last try failed */
-    /* owned by the thread: monotonic times of what is due next */
+    /* owned by the thread */
+    int32_t not_gathered; /* syncs that do not wait for more senders */
+    /* monotonic times of what is due next */
     int64_t log_due_ms;
     int64_t log_thorough_ms;
     int64_t queue_due_ms;
