@@ -153,12 +153,14 @@ case_java_trace_on_ours() {
     new_topic $topic 4
     new_trace_topic $topic
     java_produce $topic seed=$topic count=5 trace=1 "ids=$out.ids"
-    java_consume "$out" $topic 5 trace=1
+    must peer startConsumer name=traced "ns=$NS" topic=$topic group=G-$topic trace=1 "report=$out" > /dev/null
+    must peer waitConsumer name=traced count=5 > /dev/null
     same_report "Java" "$out" seed=$topic count=5
     [ "$(sort -u "$out.ids" | wc -l)" = 5 ] || fail "not 5 ids in $out.ids"
     while read -r id; do
         wait_until 30 is_traced "$id" "$out.$id" success && wait_until 30 is_traced "$id" "$out.$id" G-$topic ||
             fail "no trace of how $id was sent and consumed: $(tail -n 3 "$out.$id" | tr '\n' ' ')"
     done < "$out.ids"
+    must peer stopConsumer name=traced > /dev/null   # not before: it drops the records that still wait
     note "mqadmin queryMsgTraceById found how each of 5 was sent and consumed"
 }
