@@ -22,7 +22,7 @@
 
 #include "lib/frame.h"
 
-enum { MAX_RULES = 64, MAX_PAIRS = 128, MAX_CODES = 200256, MAX_OPAQUES = 65536 };
+enum { MAX_PAIRS = 128, MAX_CODES = 200256, MAX_OPAQUES = 65536 };
 
 struct bytes {
     char *data;
@@ -56,7 +56,7 @@ struct tl_proxy {
     pthread_mutex_t lock;
     /* guarded by lock */
     struct sockaddr_in target;
-    struct tl_rule rules[MAX_RULES];
+    struct tl_rule rules[TL_RULES_MAX];
     int rule_count;
     uint64_t seen[MAX_CODES];
     uint64_t seen_all;
@@ -467,7 +467,7 @@ void tl_proxy_target(struct tl_proxy *proxy, const char *target)
 void tl_proxy_add(struct tl_proxy *proxy, const struct tl_rule *rule)
 {
     pthread_mutex_lock(&proxy->lock);
-    if (proxy->rule_count == MAX_RULES) {
+    if (proxy->rule_count == TL_RULES_MAX) {
         abort();
     }
     proxy->rules[proxy->rule_count++] = *rule;
@@ -479,67 +479,6 @@ void tl_proxy_clear(struct tl_proxy *proxy)
     pthread_mutex_lock(&proxy->lock);
     proxy->rule_count = 0;
     pthread_mutex_unlock(&proxy->lock);
-}
-
-static bool read_words(char *words, struct tl_rule *rule)
-{
-    static const char *const actions[] = {"drop", "delay", "cut", "cutmid", "answer", "alter"};
-    *rule = (struct tl_rule){.times = -1};
-    char *save = NULL;
-    char *action = strtok_r(words, " ", &save);
-    char *what = strtok_r(NULL, " ", &save);
-    char *code = strtok_r(NULL, " ", &save);
-    size_t i = 0;
-    while (action && i < 6 && strcmp(actions[i], action) != 0) {
-        i++;
-    }
-    if (!code || i == 6) {
-        return false;
-    }
-    rule->action = (enum tl_action)i;
-    rule->responses = strcmp(what, "response") == 0;
-    rule->code = strcmp(code, "*") == 0 ? -1 : atoi(code);
-    for (char *key = strtok_r(NULL, " ", &save); key; key = strtok_r(NULL, " ", &save)) {
-        char *value = strtok_r(NULL, " ", &save);
-        if (!value) {
-            return false;
-        }
-        if (strcmp(key, "skip") == 0) {
-            rule->skip = atoi(value);
-        } else if (strcmp(key, "times") == 0) {
-            rule->times = atoi(value);
-        } else if (strcmp(key, "ms") == 0) {
-            rule->delay_ms = atoi(value);
-        } else if (strcmp(key, "code") == 0) {
-            rule->answer_code = atoi(value);
-        } else if (strcmp(key, "remark") == 0) {
-            snprintf(rule->remark, sizeof rule->remark, "%s", value);
-        } else if (strcmp(key, "at") == 0) {
-            rule->alter_at = atol(value);
-        } else if (strcmp(key, "with") == 0) {
-            rule->alter_with = (unsigned char)atoi(value);
-        } else {
-            return false;
-        }
-    }
-    return rule->responses || strcmp(what, "request") == 0;
-}
-
-bool tl_proxy_script(struct tl_proxy *proxy, const char *script)
-{
-    struct tl_rule rules[MAX_RULES];
-    int count = 0;
-    char *copy = strdup(script);
-    char *save = NULL;
-    bool good = true;
-    for (char *part = strtok_r(copy, ";", &save); part && good; part = strtok_r(NULL, ";", &save)) {
-        good = count < MAX_RULES && read_words(part, &rules[count++]);
-    }
-    for (int i = 0; good && i < count; i++) {
-        tl_proxy_add(proxy, &rules[i]);
-    }
-    free(copy);
-    return good;
 }
 
 void tl_proxy_refuse(struct tl_proxy *proxy, bool on)

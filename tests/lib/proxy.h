@@ -14,6 +14,8 @@
 
 struct tl_proxy;
 
+#define TL_RULES_MAX 64 /* at a time; one more aborts the test */
+
 enum tl_action {
     TL_DROP,    /* the frame disappears */
     TL_DELAY,   /* it goes on after delay_ms; what follows on its connection is not held up */

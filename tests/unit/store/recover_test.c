@@ -183,6 +183,23 @@ START_TEST(queue_entries_that_were_zeroed_or_cut_off_are_built_again)
 }
 END_TEST
 
+START_TEST(a_queue_entry_that_no_log_can_hold_is_no_entry)
+{
+    struct fixture fix;
+    char offset[8];
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many(&fix, 0, 75, NULL);
+    fixture_close(&fix);
+    mark_crashed(&fix);
+    rq_store_be64(offset, INT64_MAX - 10);
+    damage(&fix, "consumequeue/T/0/00000000000000001200", 100, offset, sizeof offset);
+    fixture_open(&fix);
+    fixture_check_queue(&fix, "T", 0, 75, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(queue_entries_before_the_checkpoint_are_healed_when_a_hole_shows)
 {
     struct fixture fix;
@@ -487,6 +504,7 @@ Suite *recover_suite(void)
     tcase_add_test(tc, rubbish_behind_the_end_is_never_taken_for_messages);
     tcase_add_test(tc, old_records_behind_a_cut_do_not_come_back_after_the_next_kill);
     tcase_add_test(tc, queue_entries_that_were_zeroed_or_cut_off_are_built_again);
+    tcase_add_test(tc, a_queue_entry_that_no_log_can_hold_is_no_entry);
     tcase_add_test(tc, queue_entries_before_the_checkpoint_are_healed_when_a_hole_shows);
     tcase_add_test(tc, entries_of_messages_that_the_log_lost_are_dropped);
     tcase_add_test(tc, a_log_file_of_wrong_length_is_named);
