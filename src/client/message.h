@@ -127,6 +127,10 @@ struct rq_views {
     struct rmq_message_view items[];
 };
 
+/* Offsets that a peer tells are within +- this, so that what is added to them never overflows: a
+ * message with another one is damage. */
+#define RQ_QUEUE_OFFSET_MAX (INT64_MAX / 4)
+
 /* Decodes the messages in body, which lies in frame and is writable. Takes over one reference of
  * the frame on RMQ_OK. Property values and topics are NUL-terminated in place. An undecodable
  * message ends the list: views->damaged. No body is expanded yet. Errors: RMQ_ERR_NOMEM,
@@ -137,6 +141,9 @@ rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
  * queue.type BatchCQ) becomes its messages. A pop's is acknowledged as one, and stays so. */
 rmq_status rq_views_create_pulled(struct rq_frame_ref *frame, struct rq_slice body,
                                   const char *broker_name, struct rq_views **out, rmq_error **err);
+/* The broker's offsetDelta: what its offsets differ by from those that it counts them with. One that
+ * no queue has changes nothing. */
+void rq_views_shift(struct rq_views *views, int64_t delta);
 
 /* Whole batch, or one view of it: the same count. */
 void rq_views_retain(struct rq_views *views);

@@ -107,13 +107,6 @@ void rq_pull(struct rq_owned *owned)
 
 /* ---- answers ---- */
 
-static void apply_delta(struct rq_views *views, int64_t delta)
-{
-    for (size_t i = 0; delta != 0 && i < views->count; i++) {
-        views->items[i].queue_offset += delta;
-    }
-}
-
 /* Where the next pull starts. Bytes that are no message end an answer: the next pull asks for
  * what should be there once more, and when it cannot be read in several answers, one message is
  * passed over, which is reported. */
@@ -151,7 +144,7 @@ static rmq_status read_messages(struct rq_owned *owned, struct rq_in *answer,
     }
     rmq_error_destroy(err);
     if (*views) {
-        apply_delta(*views, RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
+        rq_views_shift(*views, RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
     }
     return st == RMQ_ERR_NOMEM ? st : RMQ_OK;
 }
@@ -168,7 +161,7 @@ static rmq_status filter_messages(struct rq_owned *owned, struct rq_views *views
 
 static void advance(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
 {
-    bool stuck = next <= owned->next_offset;
+    bool stuck = next <= owned->next_offset || next > RQ_QUEUE_OFFSET_MAX;
     owned->pulls++;
     owned->pulled += pulled ? pulled->count : 0;
     owned->pull_ms += rq_loop_now(owned->consumer->loop) - owned->asked_ms;

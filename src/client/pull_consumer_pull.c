@@ -96,13 +96,6 @@ static void pick_wanted(const struct pull_op *op, rmq_pull_result *result)
     }
 }
 
-static void apply_delta(struct rq_views *views, int64_t delta)
-{
-    for (size_t i = 0; views && delta != 0 && i < views->count; i++) {
-        views->items[i].queue_offset += delta;
-    }
-}
-
 static void note_suggestion(struct pull_op *op, int64_t broker_id)
 {
     struct rmq_pull_consumer *consumer = op->consumer;
@@ -142,7 +135,9 @@ static void take_answer(struct pull_op *op, struct rq_in *answer)
                                 .min_offset = head.min_offset,
                                 .max_offset = head.max_offset,
                                 .views = views};
-    apply_delta(views, RQ_HAS(pull_response, &head, offset_delta) ? head.offset_delta : 0);
+    if (views && RQ_HAS(pull_response, &head, offset_delta)) {
+        rq_views_shift(views, head.offset_delta);
+    }
     if (views && views->damaged) {
         /* What could be read counts; the next pull starts behind it. */
         result->next_begin_offset = views->items[views->count - 1].queue_offset + 1;

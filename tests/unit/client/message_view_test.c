@@ -322,6 +322,29 @@ START_TEST(a_damaged_inner_batch_gives_the_messages_before_the_damage)
 }
 END_TEST
 
+/* What comes after an offset is found by adding to it. */
+START_TEST(offsets_that_no_queue_has_are_damage)
+{
+    struct answer answer = {0};
+    struct rq_msg msg = simple("first", "n\001v\002");
+    struct rq_views *views = NULL;
+    add(&answer, &msg);
+    add_batch(&answer, 2, INT64_MAX);
+    ck_assert_int_eq(
+        rq_views_create_pulled(NULL, rq_slice(answer.data, answer.size), "broker-a", &views, NULL),
+        RMQ_OK);
+    ck_assert_uint_eq(views->count, 1);
+    ck_assert(views->damaged);
+    rq_views_shift(views, 10);
+    ck_assert(rmq_message_view_queue_offset(&views->items[0]) == 52);
+    rq_views_shift(views, INT64_MAX);
+    rq_views_shift(views, INT64_MIN);
+    ck_assert(rmq_message_view_queue_offset(&views->items[0]) == 52);
+    rq_views_release(views);
+    free(answer.data);
+}
+END_TEST
+
 START_TEST(compressed_bodies_are_expanded_once_and_bounded)
 {
     static const enum rq_compression types[] = {RQ_COMPRESSION_ZLIB, RQ_COMPRESSION_LZ4,
@@ -409,6 +432,7 @@ Suite *message_view_suite(void)
     tcase_add_test(cases, an_inner_batch_that_was_pulled_is_its_messages);
     tcase_add_test(cases, an_inner_batch_that_was_popped_stays_one);
     tcase_add_test(cases, a_damaged_inner_batch_gives_the_messages_before_the_damage);
+    tcase_add_test(cases, offsets_that_no_queue_has_are_damage);
     tcase_add_test(cases, compressed_bodies_are_expanded_once_and_bounded);
     tcase_add_test(cases, a_view_outlives_its_batch_and_may_be_read_by_any_thread);
     suite_add_tcase(suite, cases);
