@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/time.h"
+#include "broker/broker.h"
 #include "unit/broker/raw.h"
 
 static rmq_broker *broker;
@@ -98,6 +99,7 @@ START_TEST(a_parked_pull_sleeps_on_when_what_came_does_not_match)
     struct raw *producer = raw_open(rmq_broker_addr(broker));
     produce(producer, "1");
     int32_t opaque = raw_pull(raw, "G", "T", 0, 1, "amount > 10", RAW_WAIT_MS);
+    ck_eventually(atomic_load(&broker->hold.count) == 1);
     for (int i = 0; i < 20; i++) {
         produce(producer, "2");
     }
@@ -116,7 +118,8 @@ START_TEST(a_parked_pull_that_never_matches_is_told_at_its_deadline_how_far_it_h
     struct raw_answer answer;
     struct raw *producer = raw_open(rmq_broker_addr(broker));
     produce(producer, "1");
-    raw_pull(raw, "G", "T", 0, 1, "amount > 10", 300);
+    raw_pull(raw, "G", "T", 0, 1, "amount > 10", 1500);
+    ck_eventually(atomic_load(&broker->hold.count) == 1);
     produce(producer, "2");
     ck_assert(raw_next(raw, &answer, RAW_WAIT_MS));
     ck_assert_int_ne(answer.header.code, RQ_RESP_SUCCESS);

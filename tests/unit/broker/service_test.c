@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "broker/broker.h"
 
 static rmq_broker *broker;
 static struct raw *raw;
@@ -276,6 +277,7 @@ START_TEST(a_parked_pull_is_woken_by_its_tag_only)
     struct rq_msg msgs[4];
     raw_produce(raw, "T", 0, "A", "x");
     raw_pull(consumer, "G", "T", 0, 1, "B", 60000);
+    ck_eventually(atomic_load(&broker->hold.count) == 1);
     raw_produce(raw, "T", 0, "A", "y");
     ck_assert(!raw_next(consumer, &answer, 50));
     raw_produce(raw, "T", 0, "B", "z");
