@@ -51,7 +51,8 @@ static void locate_here(struct rq_owned *owned)
 void rq_offset_locate(struct rq_owned *owned)
 {
     if (!owned->topic || owned->asking || owned->located || !owned->consumer->running ||
-        atomic_load(&owned->open_until_ms) == 0) { /* ordered: not locked yet */
+        atomic_load(&owned->open_until_ms) == 0 || /* ordered: not locked yet */
+        rq_order_lingers(owned->consumer, &owned->name)) {
         return;
     }
     if (!owned->consumer->kind->pulls) {

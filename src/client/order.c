@@ -166,6 +166,10 @@ static void end_lingering(struct rq_owned *owned)
     if (!rq_list_empty(&owned->node) && !rq_pool_turn_is_busy(&consumer->pool, &owned->turn)) {
         rq_list_remove(&owned->node);
         rq_lock_queues(consumer, false);
+        struct rq_owned *now = rq_owned_find(consumer, &owned->name);
+        if (now) {
+            rq_offset_locate(now); /* broadcasting: without a lock */
+        }
         owned->unlock = consumer->running;
         if (owned->unlock && !owned->committing) {
             rq_lock_give_back(owned);
@@ -236,7 +240,7 @@ bool rq_order_shut(struct rq_owned *owned)
  * unsubscribe say. The same queue may be ours again at once, under the same lock. */
 void rq_order_linger(struct rq_owned *owned)
 {
-    if (rq_consumer_locks(owned->consumer) && !rq_order_hands_are_empty(owned)) {
+    if (owned->consumer->options.consume_orderly && !rq_order_hands_are_empty(owned)) {
         rq_owned_retain(owned);
         rq_list_add_tail(&owned->consumer->lingering, &owned->node);
     }

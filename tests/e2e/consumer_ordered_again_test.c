@@ -5,6 +5,7 @@
  * with first: a queue is never in two pairs of hands. */
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/ask.h"
@@ -13,8 +14,8 @@
 #include "lib/detour.h"
 #include "lib/usage.h"
 
+#define HEARTBEAT    34
 #define MEMBER_LIST  38
-#define LOCK         41
 #define RESET_OFFSET 222
 #define HELD_OFFSET  3 /* of the message that the handler holds once */
 
@@ -29,6 +30,7 @@ static struct {
 static struct tl_seen seen;
 static struct tl_detour detour;
 static _Atomic(rmq_consumer *) own;
+static char folder[] = "/tmp/rmq-again-XXXXXX"; /* of a broadcasting one */
 
 static bool may_go_on(void *arg)
 {
@@ -55,7 +57,7 @@ static rmq_consume_result hold_once(const rmq_message_view *const *messages, siz
 }
 
 static rmq_consumer *start(const struct tl_cluster *cluster, rmq_events *events,
-                           void (**when_held)(void))
+                           rmq_message_model model, void (**when_held)(void))
 {
     rmq_consumer_options options;
     rmq_consumer *consumer = NULL;
@@ -67,9 +69,11 @@ static rmq_consumer *start(const struct tl_cluster *cluster, rmq_events *events,
     options.consume_thread_nums = 4;
     options.consume_orderly = true;
     options.rebalance_interval_ms = 100;
-    options.lock_interval_ms = 100;
     options.persist_consumer_offset_interval_ms = 100;
     options.broker_suspend_max_time_ms = 100;
+    options.heartbeat_broker_interval_ms = 100;
+    options.message_model = model;
+    options.local_offset_store_dir = folder;
     options.events = events;
     options.listener = hold_once;
     options.listener_user = when_held;
@@ -146,7 +150,7 @@ static void an_offset_that_is_taken_back_waits_for_the_handler(void)
     int64_t begin = 0;
     tl_detour_start(&detour, 1, NULL);
     TL_OK(rmq_events_create(&events, &err));
-    rmq_consumer *consumer = start(&detour.through, events, &when_held);
+    rmq_consumer *consumer = start(&detour.through, events, RMQ_CLUSTERING, &when_held);
     send(10);
     TL_CHECK(tl_wait(is_held, NULL, 20000));
     snprintf(ext, sizeof ext,
@@ -156,7 +160,7 @@ static void an_offset_that_is_taken_back_waits_for_the_handler(void)
         tl_ask(rmq_broker_addr(detour.cluster.broker), RESET_OFFSET, ext, answer, sizeof answer),
         0);
     tl_take_notice(events, RMQ_EVENT_OFFSET_ILLEGAL, "-> 0");
-    let_rounds_pass(LOCK, 5);
+    let_rounds_pass(MEMBER_LIST, 10);
     TL_EQUAL(atomic_load(&hands.calls), HELD_OFFSET + 1);
     TL_CHECK(tl_wait(is_committed, &begin, 20000)); /* a restart now begins there, too */
     atomic_store(&hands.go_on, true);
@@ -178,7 +182,7 @@ static void a_topic_that_the_handler_subscribes_anew_waits_for_it(void)
 {
     void (*when_held)(void) = subscribe_anew;
     tl_detour_start(&detour, 1, NULL);
-    rmq_consumer *consumer = start(&detour.through, NULL, &when_held);
+    rmq_consumer *consumer = start(&detour.through, NULL, RMQ_CLUSTERING, &when_held);
     send(10);
     TL_CHECK(tl_wait(is_held, NULL, 20000));
     let_rounds_pass(MEMBER_LIST, 10);
@@ -189,11 +193,33 @@ static void a_topic_that_the_handler_subscribes_anew_waits_for_it(void)
     tl_detour_stop(&detour);
 }
 
+static void a_topic_that_the_handler_of_a_broadcasting_consumer_subscribes_anew_waits_for_it(void)
+{
+    void (*when_held)(void) = subscribe_anew;
+    int deliveries = 11;
+    char command[64];
+    TL_CHECK(mkdtemp(folder) != NULL);
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer *consumer = start(&detour.through, NULL, RMQ_BROADCASTING, &when_held);
+    send(10);
+    TL_CHECK(tl_wait(is_held, NULL, 20000));
+    let_rounds_pass(HEARTBEAT, 10);
+    TL_EQUAL(atomic_load(&hands.calls), HELD_OFFSET + 1);
+    atomic_store(&hands.go_on, true);
+    TL_CHECK(tl_wait(is_seen, &deliveries, 20000));
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.different), 10);
+    TL_EQUAL(atomic_load(&hands.together), 0);
+    tl_detour_stop(&detour);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    TL_EQUAL(system(command), 0);
+}
+
 static void a_consumer_may_end_while_such_a_handler_is_at_work(void)
 {
     void (*when_held)(void) = subscribe_anew;
     tl_detour_start(&detour, 1, NULL);
-    rmq_consumer *consumer = start(&detour.through, NULL, &when_held);
+    rmq_consumer *consumer = start(&detour.through, NULL, RMQ_CLUSTERING, &when_held);
     send(10);
     TL_CHECK(tl_wait(is_held, NULL, 20000));
     TL_EQUAL(rmq_consumer_shutdown(consumer, 100, NULL), RMQ_ERR_TIMEOUT);
@@ -208,6 +234,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(an_offset_that_is_taken_back_waits_for_the_handler),
         TL_CASE(a_topic_that_the_handler_subscribes_anew_waits_for_it),
+        TL_CASE(a_topic_that_the_handler_of_a_broadcasting_consumer_subscribes_anew_waits_for_it),
         TL_CASE(a_consumer_may_end_while_such_a_handler_is_at_work),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -147,7 +147,7 @@ static rmq_consumer *member_for(const struct tl_cluster *cluster, const char *to
     rmq_consumer_options_init(&options, sizeof options);
     options.consumer_group = cluster->group;
     options.namesrv_addr = cluster->namesrv;
-    options.heartbeat_broker_interval_ms = 200;
+    options.heartbeat_broker_interval_ms = 1000;
     options.broker_suspend_max_time_ms = 100;
     options.listener = take;
     TL_OK(rmq_consumer_create(&options, &consumer, &err));
