@@ -23,7 +23,8 @@ static struct {
     atomic_int inside;
     atomic_int together; /* calls that began while another was at work */
     atomic_int calls;
-    atomic_bool holds;
+    atomic_bool once;
+    atomic_bool holds; /* and has done what it does before */
     atomic_bool go_on;
 } hands;
 
@@ -47,8 +48,9 @@ static rmq_consume_result hold_once(const rmq_message_view *const *messages, siz
     }
     atomic_fetch_add(&hands.calls, 1);
     if (rmq_message_view_queue_offset(messages[0]) == HELD_OFFSET &&
-        !atomic_exchange(&hands.holds, true)) {
+        !atomic_exchange(&hands.once, true)) {
         when_held();
+        atomic_store(&hands.holds, true);
         TL_CHECK(tl_wait(may_go_on, NULL, 25000));
     }
     (void)tl_seen_listener(messages, count, context, &seen);
