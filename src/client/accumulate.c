@@ -71,7 +71,9 @@ static void fill_result(struct rq_send_op *op, const rmq_send_result *from, stru
     rq_buf_add(&op->text, from->broker_name, strlen(from->broker_name) + 1);
     bool ok = rq_buf_status(&op->text) == RMQ_OK;
     op->result = *from;
-    op->result.queue_offset = from->queue_offset + index;
+    if (op->result.queue_offset <= RQ_QUEUE_OFFSET_MAX) { /* brokers may answer anything */
+        op->result.queue_offset += index;
+    }
     op->result.msg_id = op->unique_id;
     op->result.topic = ok ? op->text.data : "";
     op->result.offset_msg_id = ok ? op->text.data + id_at : "";

@@ -123,7 +123,7 @@ static int64_t next_after(struct rq_owned *owned, const struct rq_views *views,
         return last + 1;
     }
     rmq_error *err = NULL;
-    bool pass = ++owned->damaged >= DAMAGED_TRIES;
+    bool pass = ++owned->damaged >= DAMAGED_TRIES && owned->next_offset < RQ_QUEUE_OFFSET_MAX;
     rq_error_set(&err, RMQ_ERR_CORRUPT, "%s %s:%d: the message at offset %lld cannot be read%s",
                  owned->name.topic, owned->name.broker_name, (int)owned->name.queue_id,
                  (long long)owned->next_offset, pass ? " and is passed over" : ", asked for again");
