@@ -320,8 +320,8 @@ static void open_transactions_survive_a_kill(void)
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        {"messages_that_wait_survive_a_kill", messages_that_wait_survive_a_kill, 120},
-        {"open_transactions_survive_a_kill", open_transactions_survive_a_kill, 120},
+        {"messages_that_wait_survive_a_kill", messages_that_wait_survive_a_kill, 170},
+        {"open_transactions_survive_a_kill", open_transactions_survive_a_kill, 170},
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
