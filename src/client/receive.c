@@ -15,8 +15,9 @@
 #include "client/subscribed.h"
 #include "wire/properties.h"
 
-#define FLOW_CONTROL_MS 20
-#define QUICK_MS        50 /* an empty answer so soon was not parked: that broker is asked slowly */
+#define FLOW_CONTROL_MS     20
+#define QUICK_MS            50 /* an empty answer so soon was not parked: that broker is asked slowly */
+#define TAKING_TURNS_ROUNDS 4 /* of heartbeats, until members are said to differ */
 
 bool rq_receive_wants(const struct rmq_message_view *view, void *user)
 {
@@ -122,7 +123,8 @@ static void note_failure(struct rq_owned *owned, rmq_status status, const struct
 }
 
 /* A broker keeps one set of subscriptions of a group, that of the last heartbeat: members that
- * differ take turns, and each sees its own forgotten again and again. Once is a broker's start. */
+ * differ take turns, and each sees its own forgotten again and again. A broker that is started, even
+ * a few times, does not go on so for several rounds of heartbeats. */
 static void note_forgotten(struct rq_owned *owned)
 {
     struct rq_subscribed *topic = owned->topic;
@@ -132,7 +134,8 @@ static void note_forgotten(struct rq_owned *owned)
         topic->forgotten_since_ms = now;
     }
     topic->forgotten_ms = now;
-    if (now - topic->forgotten_since_ms < round_ms || now < topic->quiet_until_ms) {
+    if (now - topic->forgotten_since_ms < TAKING_TURNS_ROUNDS * round_ms ||
+        now < topic->quiet_until_ms) {
         return;
     }
     topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
