@@ -104,6 +104,22 @@ static void launch_broker(struct servers *servers)
     read_port(servers, fds[0]);
 }
 
+/* A real broker takes connections before the name server has heard of it. */
+static void wait_for_route(const struct servers *servers)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    char *route = NULL;
+    int64_t deadline = tl_now_ms() + WAIT_MS;
+    TL_OK(rmq_admin_create(servers->cluster.namesrv, &admin, &err));
+    while (rmq_admin_topic_route(admin, servers->cluster.topic, WAIT_MS, &route, NULL) != RMQ_OK) {
+        TL_CHECK(tl_now_ms() < deadline);
+        usleep(10000);
+    }
+    rmq_string_free(route);
+    rmq_admin_destroy(admin);
+}
+
 static void start_broker(struct servers *servers)
 {
     if (servers->control) {
@@ -111,6 +127,7 @@ static void start_broker(struct servers *servers)
     } else {
         launch_broker(servers);
     }
+    wait_for_route(servers);
 }
 
 static void kill_broker(struct servers *servers)
