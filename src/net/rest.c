@@ -5,7 +5,8 @@
  * many frames come; when they stream in and are not gathered already, phases with rests follow,
  * each rest as long as a few frames take to come. One phase in sixteen is without rests, for
  * comparison. Rests that gather nothing are given up within a few turns, rests that let less
- * through within three phases, and then not tried again for longer and longer. Counterpart: none.
+ * through after some phases (means, since one phase says little), and then not tried again for
+ * longer and longer. Counterpart: none.
  */
 #include "net/rest.h"
 
@@ -13,21 +14,24 @@
 #define LONGEST_US     200
 #define SHORTEST_US    20
 #define GATHERED       4 /* frames that a rest shall bring together */
-#define LEAST_GATHERED 2 /* and those without which it does not pay */
+#define LEAST_GATHERED 2 /* and those without which it is not begun */
 #define ALREADY        3 /* a turn, without rests: there is nothing to gain */
-#define TRIAL_TURNS    8
-#define TRIAL_PHASES   3
+#define TRIAL_TURNS    16
+#define TRIAL_FRAMES   24 /* in these turns: with fewer each rest brings one */
+#define TRIAL_PHASES   4
+#define MEAN_OF        16 /* phases, about */
 #define MEASURE_EVERY  16
-#define FIRST_PENALTY  4
+#define FIRST_PENALTY  8
 #define MOST_PENALTY   256
 
-/* Part of the plain rate below which rests cost more than they bring; at once, and in the mean. */
-#define MUCH_LESS 0.7
+/* Part of the plain rate below which rests cost more than they bring: in a trial, and later. */
+#define MUCH_LESS 0.6
 #define LESS      0.85
 
-static double smooth(double old, double rate)
+/* The mean with one more of them, the count-th. */
+static double mean_with(double mean, uint32_t count, double rate)
 {
-    return old > 0 ? old + (rate - old) / 4 : rate;
+    return mean + (rate - mean) / (count < MEAN_OF ? count : MEAN_OF);
 }
 
 static void begin_phase(struct rq_rest *rest, bool resting, int64_t now_us)
@@ -35,6 +39,7 @@ static void begin_phase(struct rq_rest *rest, bool resting, int64_t now_us)
     rest->resting = resting;
     rest->frames = 0;
     rest->turns = 0;
+    rest->looked_at = 0;
     rest->began_us = now_us;
 }
 
@@ -42,7 +47,7 @@ static void give_up(struct rq_rest *rest, int64_t now_us)
 {
     rest->wait = rest->penalty ? rest->penalty : FIRST_PENALTY;
     rest->penalty = rest->wait < MOST_PENALTY ? rest->wait * 2 : MOST_PENALTY;
-    rest->phases = 0;
+    rest->rest_phases = 0;
     rest->rest_rate = 0;
     begin_phase(rest, false, now_us);
 }
@@ -61,7 +66,8 @@ static int64_t length_for(double rate)
 static void end_plain_phase(struct rq_rest *rest, double rate, int64_t now_us)
 {
     bool gathered = rest->frames >= rest->turns * ALREADY;
-    rest->plain_rate = streams(rate) ? smooth(rest->plain_rate, rate) : 0;
+    rest->plain_phases = streams(rate) ? rest->plain_phases + 1 : 0;
+    rest->plain_rate = streams(rate) ? mean_with(rest->plain_rate, rest->plain_phases, rate) : 0;
     if (rest->wait > 0) {
         rest->wait--;
         begin_phase(rest, false, now_us);
@@ -74,14 +80,14 @@ static void end_plain_phase(struct rq_rest *rest, double rate, int64_t now_us)
 
 static void end_resting_phase(struct rq_rest *rest, double rate, int64_t now_us)
 {
-    rest->rest_rate = smooth(rest->rest_rate, rate);
-    rest->phases++;
-    if (rate < rest->plain_rate * MUCH_LESS ||
-        (rest->phases >= TRIAL_PHASES && rest->rest_rate < rest->plain_rate * LESS)) {
+    rest->rest_phases++;
+    rest->rest_rate = mean_with(rest->rest_rate, rest->rest_phases, rate);
+    double least = rest->rest_phases < TRIAL_PHASES ? MUCH_LESS : LESS;
+    if (rest->rest_rate < rest->plain_rate * least) {
         give_up(rest, now_us);
         return;
     }
-    bool measure = rest->phases % MEASURE_EVERY == 0;
+    bool measure = rest->rest_phases % MEASURE_EVERY == 0;
     if (measure) {
         rest->penalty = 0;
     }
@@ -100,9 +106,11 @@ int64_t rq_rest_after(struct rq_rest *rest, uint32_t frames, int64_t now_us)
         } else {
             end_plain_phase(rest, rate, now_us);
         }
-    } else if (rest->resting && rest->turns == TRIAL_TURNS &&
-               rest->frames < TRIAL_TURNS * LEAST_GATHERED) {
-        give_up(rest, now_us);
+    } else if (rest->resting && rest->turns % TRIAL_TURNS == 0) {
+        if (rest->frames - rest->looked_at < TRIAL_FRAMES) {
+            give_up(rest, now_us);
+        }
+        rest->looked_at = rest->frames;
     }
     return rest->resting ? rest->length_us : 0;
 }

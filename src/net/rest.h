@@ -18,13 +18,15 @@ struct rq_rest {
     bool resting;
     uint32_t frames; /* of this phase */
     uint32_t turns;
-    int64_t began_us; /* of this phase */
+    uint32_t looked_at; /* frames of the phase when it was last looked whether rests gather */
+    int64_t began_us;   /* of this phase */
     int64_t length_us;
     double plain_rate;
     double rest_rate;
-    uint32_t phases;  /* with rests, since the last without */
-    uint32_t wait;    /* phases until resting is tried again */
-    uint32_t penalty; /* wait after the next failure */
+    uint32_t plain_phases;
+    uint32_t rest_phases; /* since rests were last given up */
+    uint32_t wait;        /* phases until resting is tried again */
+    uint32_t penalty;     /* wait after the next failure */
 };
 
 /* At the end of a turn that handled so many frames, 1 or more; now_us is monotonic. Returns for how
