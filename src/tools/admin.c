@@ -81,7 +81,7 @@ static const char **sort_lines(char *lines, size_t *count)
     return list;
 }
 
-void tool_print_lines(const struct tool_admin *a, char *lines)
+static void print_lines(const struct tool_admin *a, char *lines)
 {
     struct tool_text out = {0};
     size_t count = 0;
@@ -100,4 +100,30 @@ void tool_print_lines(const struct tool_admin *a, char *lines)
         tool_text_free(&out);
     }
     free(list);
+}
+
+int tool_admin_list(const char *synopsis, const char *text, const char *examples,
+                    rmq_status (*ask)(rmq_admin *admin, int64_t timeout_ms, char **out,
+                                      rmq_error **err),
+                    int argc, char **argv)
+{
+    struct tool_admin a = {0};
+    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
+                                          TOOL_OPTION_OUTPUT(&a.output)};
+    const struct tool_usage usage = {
+        synopsis, text, examples, NULL, options, sizeof options / sizeof options[0], NULL};
+    int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
+    if (rc != TOOL_GO) {
+        return rc;
+    }
+    rmq_error *err = NULL;
+    char *names = NULL;
+    rmq_status st = ask(a.admin, TOOL_ADMIN_TIMEOUT_MS, &names, &err);
+    rc = st == RMQ_OK ? TOOL_DONE : tool_fail("list", st, err);
+    if (rc == TOOL_DONE) {
+        print_lines(&a, names);
+    }
+    rmq_string_free(names);
+    tool_admin_close(&a);
+    return rc;
 }

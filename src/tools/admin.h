@@ -36,7 +36,11 @@ const char *tool_member(const cJSON *object, const char *name);
 int tool_print_done(const struct tool_admin *a, const char *thing, const char *name,
                     const char *words);
 
-/* Prints the lines of a text in alphabetical order, or as a JSON array of strings. */
-void tool_print_lines(const struct tool_admin *a, char *lines);
+/* Runs a command that lists names: ask gives them one a line, and they are printed in alphabetical
+ * order or as a JSON array of strings. Returns an exit code. */
+int tool_admin_list(const char *synopsis, const char *text, const char *examples,
+                    rmq_status (*ask)(rmq_admin *admin, int64_t timeout_ms, char **out,
+                                      rmq_error **err),
+                    int argc, char **argv);
 
 #endif

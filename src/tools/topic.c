@@ -87,30 +87,8 @@ static int drop(int argc, char **argv)
 
 static int list(int argc, char **argv)
 {
-    struct tool_admin a = {0};
-    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
-                                          TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"topic list [options]",
-                                     "Lists all topics that the name server knows.",
-                                     "    rmq topic list\n",
-                                     NULL,
-                                     options,
-                                     COUNT(options),
-                                     NULL};
-    int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
-    if (rc != TOOL_GO) {
-        return rc;
-    }
-    rmq_error *err = NULL;
-    char *names = NULL;
-    rmq_status st = rmq_admin_topic_list(a.admin, TOOL_ADMIN_TIMEOUT_MS, &names, &err);
-    rc = st == RMQ_OK ? TOOL_DONE : tool_fail("list", st, err);
-    if (rc == TOOL_DONE) {
-        tool_print_lines(&a, names);
-    }
-    rmq_string_free(names);
-    tool_admin_close(&a);
-    return rc;
+    return tool_admin_list("topic list [options]", "Lists all topics that the name server knows.",
+                           "    rmq topic list\n", rmq_admin_topic_list, argc, argv);
 }
 
 static int member_number(const cJSON *object, const char *name)
