@@ -11,7 +11,7 @@
 #include "net/rest.h"
 
 #define PHASE_US       40000
-#define LONGEST_US     200
+#define LONGEST_US     400
 #define SHORTEST_US    20
 #define GATHERED       4 /* frames that a rest shall bring together */
 #define LEAST_GATHERED 2 /* and those without which it is not begun */

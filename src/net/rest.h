@@ -3,7 +3,7 @@
 /*
  * When a loop rests for a moment between two turns, so that the next one finds several frames
  * instead of one and a wake-up is paid once for all of them: what network cards do with their
- * interrupts. It rests at most 200 µs, only while frames stream in one by one, and only as long as
+ * interrupts. It rests at most 400 µs, only while frames stream in one by one, and only as long as
  * that lets as many through as without: peers that wait for each answer before they send more end
  * it. Pure: time comes with each call. Owned by the loop's thread.
  */
