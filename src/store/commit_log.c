@@ -83,6 +83,9 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
         /* Records that were cut off must not come back behind new ones. */
         st = rq_mapped_file_wipe(last, (size_t)(end - last->start), true, err);
     }
+    if (last) {
+        rq_mapped_file_new_from(last, (size_t)(end - last->start));
+    }
     log->current = last;
     atomic_store_explicit(&log->max_offset, end, memory_order_release);
     atomic_store_explicit(&log->buffers.committed, end, memory_order_release);

@@ -123,9 +123,8 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
         rq_mapped_file_release(file);
         return st;
     }
-    if (!kind->keeps_fd && rq_mapped_file_written(file) == 0) {
-        /* one new page at a time: there is nothing to read ahead */
-        madvise(file->data, size, MADV_RANDOM);
+    if (rq_mapped_file_written(file) == 0) {
+        rq_mapped_file_new_from(file, 0);
     }
     if (!kind->keeps_fd || rq_mapped_file_written(file) == size) {
         rq_mapped_file_close_fd(file); /* an old file is hardly written again */
@@ -176,20 +175,32 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
     return error == 0 ? RMQ_OK : io_error(err, "reserve space in", file->path, error);
 }
 
+static void advise_reading(struct rq_mapped_file *file, size_t from, size_t upto)
+{
+    bool at_random = atomic_load_explicit(&file->at_random, memory_order_relaxed);
+    madvise(file->data + from, upto - from, at_random ? MADV_RANDOM : MADV_NORMAL);
+}
+
 void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on)
 {
-    madvise(file->data, file->size, on ? MADV_NORMAL : MADV_RANDOM);
+    atomic_store_explicit(&file->at_random, !on, memory_order_relaxed);
+    advise_reading(file, 0, file->size);
+}
+
+void rq_mapped_file_new_from(struct rq_mapped_file *file, size_t from)
+{
+    size_t page = (from + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE * RQ_STORE_PAGE;
+    if (page < file->size) {
+        madvise(file->data + page, file->size - page, MADV_RANDOM);
+    }
 }
 
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
 {
 #ifdef MADV_POPULATE_WRITE
     madvise(file->data + from, upto - from, MADV_POPULATE_WRITE);
-#else
-    (void)file;
-    (void)from;
-    (void)upto;
 #endif
+    advise_reading(file, from, upto);
 }
 
 /* By an open file of its own, since the system tells an error of writing once to each open file:

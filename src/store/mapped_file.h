@@ -48,6 +48,8 @@ struct rq_mapped_file {
     /* atomic: release when the blocks are there; raised by one thread at a time (guarded by the
      * user's lock) */
     atomic_size_t reserved;
+    /* atomic: nothing is to be read ahead */
+    atomic_bool at_random;
     /* guarded by the append lock: where the file's records are written instead; NULL = data */
     char *buffer;
     /* owned by who readies files for appends: before it the pages are in memory and, where that is
@@ -78,6 +80,11 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
 /* Makes sure that blocks for the bytes before upto exist, and some beyond. RMQ_ERR_DISK_FULL,
  * RMQ_ERR_IO. */
 rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_error **err);
+
+/* Bytes from from on are yet to be written: until they are touched, their pages come into memory one
+ * by one. What a system reads ahead it may keep in pieces of up to 2 MiB, each of which a write to
+ * the map makes dirty as a whole: a sync would write all of it for one message. */
+void rq_mapped_file_new_from(struct rq_mapped_file *file, size_t from);
 
 /* Brings reserved pages [from, upto) into memory, writable. Only a help: nothing happens where the
  * system cannot do it. */
