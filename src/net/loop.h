@@ -16,6 +16,7 @@
 
 #include <rmq/error.h>
 
+#include "base/heap.h"
 #include "base/mpsc.h"
 
 struct rq_loop;
@@ -31,11 +32,7 @@ struct rq_task {
  * thread only. The timer must be stopped before its memory goes away; fire may start it again.
  * Starting and stopping allocate nothing and cannot fail. */
 struct rq_timer {
-    struct rq_timer *child; /* pairing heap, ordered by due_ms */
-    struct rq_timer *sibling;
-    struct rq_timer *prev; /* parent when first child, else the sibling before; NULL for the root */
-    int64_t due_ms;        /* monotonic */
-    struct rq_loop *loop;  /* NULL = not running */
+    struct rq_heap_node node; /* by due time, monotonic, in ms; in none = not running */
     void (*fire)(struct rq_timer *timer);
 };
 

@@ -39,8 +39,8 @@ struct rq_loop {
     struct rq_task stop_task;
 
     /* owned by the loop's thread */
-    struct rq_timer *timers;
-    int64_t armed_ms; /* due time that tick_event is set to, or RQ_FOREVER */
+    struct rq_heap timers; /* rq_timer.node */
+    int64_t armed_ms;      /* due time that tick_event is set to, or RQ_FOREVER */
     int64_t now_ms;
     int busy;     /* things that need further turns before the loop may end */
     int look_ups; /* threads of resolve.c at work */
