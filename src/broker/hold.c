@@ -26,7 +26,7 @@ struct hold_queue {
 struct parked {
     struct rq_list of_queue; /* or of a list of woken ones */
     struct rq_list of_session;
-    struct rq_list of_time;
+    struct rq_heap_node of_time;
     struct rq_session *session; /* until dropped */
     /* somebody looks whether it can be answered: only in the session's list; guarded by the lock */
     bool busy;
@@ -50,7 +50,7 @@ void rq_hold_init(struct rq_hold *hold, struct rmq_broker *broker, struct rq_loo
     atomic_init(&hold->count, 0);
     rq_mutex_init(&hold->lock);
     rq_map_init(&hold->queues);
-    rq_list_init(&hold->by_time);
+    rq_heap_init(&hold->by_time);
     hold->armed_ms = RQ_FOREVER;
     hold->arm_task.run = arm;
     rq_timer_init(&hold->timer, time_is_up);
@@ -76,7 +76,7 @@ static void detach_locked(struct rq_hold *hold, struct parked *parked)
 {
     rq_list_remove(&parked->of_queue);
     rq_list_remove(&parked->of_session);
-    rq_list_remove(&parked->of_time);
+    rq_heap_remove(&parked->of_time);
     atomic_fetch_sub_explicit(&hold->count, 1, memory_order_relaxed);
 }
 
@@ -84,7 +84,7 @@ static void detach_locked(struct rq_hold *hold, struct parked *parked)
 static void detach_busy_locked(struct rq_hold *hold, struct parked *parked)
 {
     rq_list_remove(&parked->of_queue);
-    rq_list_remove(&parked->of_time);
+    rq_heap_remove(&parked->of_time);
     parked->busy = true;
     atomic_fetch_sub_explicit(&hold->count, 1, memory_order_relaxed);
 }
@@ -129,17 +129,6 @@ static struct hold_queue *queue_locked(struct rq_hold *hold, const struct rq_pul
     return queue;
 }
 
-/* Sorted by deadline; clients ask for equal times, so the place is at or near the tail. */
-static void insert_by_time(struct rq_hold *hold, struct parked *parked)
-{
-    struct rq_list *at = hold->by_time.prev;
-    while (at != &hold->by_time &&
-           RQ_CONTAINER_OF(at, struct parked, of_time)->deadline_ms > parked->deadline_ms) {
-        at = at->prev;
-    }
-    rq_list_add_head(at, &parked->of_time);
-}
-
 static bool put_locked(struct rq_hold *hold, struct parked *parked)
 {
     bool full = atomic_load_explicit(&hold->count, memory_order_relaxed) >= PARKED_MAX;
@@ -152,7 +141,7 @@ static bool put_locked(struct rq_hold *hold, struct parked *parked)
         rq_list_add_tail(&parked->session->parked, &parked->of_session);
     }
     parked->busy = false;
-    insert_by_time(hold, parked);
+    rq_heap_add(&hold->by_time, &parked->of_time, parked->deadline_ms);
     atomic_fetch_add_explicit(&hold->count, 1, memory_order_acq_rel);
     if (parked->deadline_ms < hold->armed_ms && !hold->posted) {
         hold->posted = true;
@@ -380,10 +369,8 @@ static void arm(struct rq_task *task)
     struct rq_hold *hold = RQ_CONTAINER_OF(task, struct rq_hold, arm_task);
     rq_mutex_lock(&hold->lock);
     hold->posted = false;
-    hold->armed_ms = RQ_FOREVER;
-    if (!rq_list_empty(&hold->by_time) && !hold->closed) {
-        hold->armed_ms = RQ_CONTAINER_OF(hold->by_time.next, struct parked, of_time)->deadline_ms;
-    }
+    const struct rq_heap_node *first = hold->closed ? NULL : rq_heap_first(&hold->by_time);
+    hold->armed_ms = first ? first->key : RQ_FOREVER;
     int64_t due_ms = hold->armed_ms;
     rq_mutex_unlock(&hold->lock);
     if (due_ms != RQ_FOREVER) {
@@ -396,12 +383,9 @@ static void take_due(struct rq_hold *hold, int64_t now_ms, struct rq_list *due)
 {
     rq_list_init(due);
     rq_mutex_lock(&hold->lock);
-    RQ_LIST_FOREACH_SAFE(node, next, &hold->by_time)
-    {
-        struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_time);
-        if (parked->deadline_ms > now_ms) {
-            break;
-        }
+    struct rq_heap_node *first;
+    while ((first = rq_heap_first(&hold->by_time)) && first->key <= now_ms) {
+        struct parked *parked = RQ_CONTAINER_OF(first, struct parked, of_time);
         detach_locked(hold, parked);
         rq_list_add_tail(due, &parked->of_queue);
     }

@@ -14,6 +14,7 @@
 
 #include <rmq/status.h>
 
+#include "base/heap.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/thread.h"
@@ -45,7 +46,7 @@ struct rq_hold {
     _Atomic size_t count;   /* atomic: acq_rel, see rq_hold_arrived; parked ones */
     struct rq_mutex lock;   /* rank: hold; guards all below */
     struct rq_map queues;   /* topic and queue id -> struct hold_queue */
-    struct rq_list by_time; /* earliest deadline first */
+    struct rq_heap by_time; /* parked.of_time by deadline */
     int64_t armed_ms;       /* when the timer will look, RQ_FOREVER = not at all */
     bool posted;            /* arm_task is on its way */
     bool closed;

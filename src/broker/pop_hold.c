@@ -14,16 +14,20 @@
 #include "broker/broker.h"
 
 #define PARKED_MAX 100000 /* more are refused as POLLING_FULL */
-#define GROUPS_MAX 64     /* woken by one arrival at most at once */
 
 struct parked;
 
 struct hold_topic {
+    struct rq_map groups;   /* group -> struct hold_group */
+    struct rq_list notices; /* struct link of those that take nothing away, of all groups */
+};
+
+struct hold_group {
     struct rq_list links;
 };
 
 struct link {
-    struct rq_list node; /* in a hold_topic */
+    struct rq_list node; /* in a hold_group, or among the notices of a hold_topic */
     struct parked *parked;
 };
 
@@ -31,16 +35,15 @@ struct parked {
     struct link by_topic;
     struct link by_retry; /* alone for a pop in order: it has no retry topic */
     struct rq_list of_session;
-    struct rq_list of_time;  /* alone while busy */
-    struct rq_list of_woken; /* private to who took it */
-    bool busy;               /* somebody looks for it; guarded by the lock, as all of these */
-    bool woken;              /* something came while it was busy */
-    bool dropped;            /* the connection has closed */
-    struct rq_conn *conn;    /* a reference */
+    struct rq_heap_node of_time; /* in no heap while busy */
+    struct rq_list of_woken;     /* private to who took it */
+    bool busy;                   /* somebody looks for it; guarded by the lock, as all of these */
+    bool woken;                  /* something came while it was busy */
+    bool dropped;                /* the connection has closed */
+    struct rq_conn *conn;        /* a reference */
     struct rq_reply_to to;
     struct rq_pop_ask ask; /* texts behind the struct; sub is a reference */
     int64_t deadline_ms;   /* monotonic */
-    int64_t look_ms;       /* monotonic: deadline, or when a blocked queue will be free */
     char text[];
 };
 
@@ -57,7 +60,7 @@ void rq_pop_hold_init(struct rq_pop_hold *hold, struct rmq_broker *broker,
     atomic_init(&hold->count, 0);
     rq_mutex_init(&hold->lock);
     rq_map_init(&hold->topics);
-    rq_list_init(&hold->by_time);
+    rq_heap_init(&hold->by_time);
     hold->armed_ms = RQ_FOREVER;
     hold->arm_task.run = on_arm;
     rq_timer_init(&hold->timer, on_time);
@@ -99,7 +102,6 @@ static struct parked *make_parked(struct rq_session *session, const struct rq_re
     rq_list_init(&parked->by_topic.node);
     rq_list_init(&parked->by_retry.node);
     rq_list_init(&parked->of_session);
-    rq_list_init(&parked->of_time);
     rq_list_init(&parked->of_woken);
     return parked;
 }
@@ -111,18 +113,56 @@ static void free_parked(struct parked *parked)
     rq_free(parked);
 }
 
-static bool enter_topic(struct rq_pop_hold *hold, struct rq_slice name, struct link *link)
+static struct hold_topic *need_topic_locked(struct rq_pop_hold *hold, struct rq_slice name)
 {
     struct hold_topic *topic = rq_map_get(&hold->topics, name);
     if (!topic) {
         topic = rq_alloc(sizeof *topic);
         if (!topic || rq_map_put(&hold->topics, name, topic) != RMQ_OK) {
             rq_free(topic);
-            return false;
+            return NULL;
         }
-        rq_list_init(&topic->links);
+        rq_map_init(&topic->groups);
+        rq_list_init(&topic->notices);
     }
-    rq_list_add_tail(&topic->links, &link->node);
+    return topic;
+}
+
+static struct hold_group *need_group_locked(struct hold_topic *topic, struct rq_slice name)
+{
+    struct hold_group *group = rq_map_get(&topic->groups, name);
+    if (!group) {
+        group = rq_alloc(sizeof *group);
+        if (!group || rq_map_put(&topic->groups, name, group) != RMQ_OK) {
+            rq_free(group);
+            return NULL;
+        }
+        rq_list_init(&group->links);
+    }
+    return group;
+}
+
+static struct rq_list *links_locked(struct rq_pop_hold *hold, struct rq_slice topic_name,
+                                    struct rq_slice group_name)
+{
+    struct hold_topic *topic = rq_map_get(&hold->topics, topic_name);
+    struct hold_group *group = topic ? rq_map_get(&topic->groups, group_name) : NULL;
+    return group ? &group->links : NULL;
+}
+
+static bool enter_topic(struct rq_pop_hold *hold, struct rq_slice name, struct link *link)
+{
+    const struct rq_pop_ask *ask = &link->parked->ask;
+    struct hold_topic *topic = need_topic_locked(hold, name);
+    if (topic && ask->is_notice) {
+        rq_list_add_tail(&topic->notices, &link->node);
+        return true;
+    }
+    struct hold_group *group = topic ? need_group_locked(topic, ask->group) : NULL;
+    if (!group) {
+        return false;
+    }
+    rq_list_add_tail(&group->links, &link->node);
     return true;
 }
 
@@ -131,7 +171,7 @@ static void leave_locked(struct rq_pop_hold *hold, struct parked *parked)
     rq_list_remove(&parked->by_topic.node);
     rq_list_remove(&parked->by_retry.node);
     rq_list_remove(&parked->of_session);
-    rq_list_remove(&parked->of_time);
+    rq_heap_remove(&parked->of_time);
     atomic_fetch_sub(&hold->count, 1);
 }
 
@@ -157,15 +197,10 @@ static bool enter(struct rq_pop_hold *hold, struct rq_session *session, struct p
 
 /* ---- time ---- */
 
-static void sort_in(struct rq_pop_hold *hold, struct parked *parked)
+static void wait_until_locked(struct rq_pop_hold *hold, struct parked *parked, int64_t look_ms)
 {
-    struct rq_list *at = hold->by_time.prev;
-    while (at != &hold->by_time &&
-           RQ_CONTAINER_OF(at, struct parked, of_time)->look_ms > parked->look_ms) {
-        at = at->prev;
-    }
-    rq_list_add_head(at, &parked->of_time);
-    if (parked->look_ms < hold->armed_ms && !hold->posted) {
+    rq_heap_add(&hold->by_time, &parked->of_time, look_ms);
+    if (look_ms < hold->armed_ms && !hold->posted) {
         hold->posted = true;
         (void)rq_loop_post(hold->loop, &hold->arm_task);
     }
@@ -175,9 +210,8 @@ static void arm(struct rq_pop_hold *hold)
 {
     rq_mutex_lock(&hold->lock);
     hold->posted = false;
-    hold->armed_ms = rq_list_empty(&hold->by_time) || hold->closed
-                         ? RQ_FOREVER
-                         : RQ_CONTAINER_OF(hold->by_time.next, struct parked, of_time)->look_ms;
+    const struct rq_heap_node *first = hold->closed ? NULL : rq_heap_first(&hold->by_time);
+    hold->armed_ms = first ? first->key : RQ_FOREVER;
     int64_t at = hold->armed_ms;
     rq_mutex_unlock(&hold->lock);
     rq_timer_stop(&hold->timer);
@@ -206,9 +240,8 @@ static bool settle(struct rq_pop_hold *hold, struct parked *parked, int64_t look
     parked->woken = false;
     if (!again) {
         int64_t look = look_wall_ms ? to_mono(look_wall_ms) + 1 : parked->deadline_ms;
-        parked->look_ms = look < parked->deadline_ms ? look : parked->deadline_ms;
         parked->busy = false;
-        sort_in(hold, parked);
+        wait_until_locked(hold, parked, look < parked->deadline_ms ? look : parked->deadline_ms);
     }
     rq_mutex_unlock(&hold->lock);
     return !again;
@@ -239,7 +272,7 @@ static void take_locked(struct parked *parked, struct rq_list *woken)
         return;
     }
     parked->busy = true;
-    rq_list_remove(&parked->of_time);
+    rq_heap_remove(&parked->of_time);
     rq_list_add_tail(woken, &parked->of_woken);
 }
 
@@ -253,12 +286,10 @@ static void take_next(struct rq_pop_hold *hold, struct rq_slice name, struct rq_
                       int32_t queue_id, struct rq_list *woken)
 {
     rq_mutex_lock(&hold->lock);
-    struct hold_topic *topic = rq_map_get(&hold->topics, name);
-    for (struct rq_list *node = topic ? topic->links.next : NULL; topic && node != &topic->links;
-         node = node->next) {
+    struct rq_list *links = links_locked(hold, name, group);
+    for (struct rq_list *node = links ? links->next : NULL; node != links; node = node->next) {
         struct parked *parked = RQ_CONTAINER_OF(node, struct link, node)->parked;
-        if (!parked->busy && !parked->ask.is_notice && rq_slice_eq(parked->ask.group, group) &&
-            is_for(parked, queue_id, false)) {
+        if (!parked->busy && is_for(parked, queue_id, false)) {
             take_locked(parked, woken);
             break;
         }
@@ -305,12 +336,9 @@ static void on_time(struct rq_timer *timer)
     int64_t now = rq_mono_ms();
     rq_list_init(&woken);
     rq_mutex_lock(&hold->lock);
-    while (!rq_list_empty(&hold->by_time)) {
-        struct parked *parked = RQ_CONTAINER_OF(hold->by_time.next, struct parked, of_time);
-        if (parked->look_ms > now) {
-            break;
-        }
-        take_locked(parked, &woken);
+    struct rq_heap_node *first;
+    while ((first = rq_heap_first(&hold->by_time)) && first->key <= now) {
+        take_locked(RQ_CONTAINER_OF(first, struct parked, of_time), &woken);
     }
     rq_mutex_unlock(&hold->lock);
     look_at_all(hold, &woken);
@@ -338,26 +366,28 @@ void rq_pop_hold_wait(struct rq_pop_hold *hold, struct rq_session *session,
 
 /* ---- waking ---- */
 
-/* One of each group; a notice takes nothing away and does not count. */
-static void take_each_group(struct hold_topic *topic, int32_t queue_id, struct rq_list *woken)
+/* The first of a list, or all, that a message in the queue is for. */
+static void take_from(struct rq_list *links, bool all, int32_t queue_id, struct rq_list *woken)
 {
-    struct rq_slice groups[GROUPS_MAX];
-    size_t count = 0;
-    RQ_LIST_FOREACH_SAFE(node, next, &topic->links)
+    RQ_LIST_FOREACH_SAFE(node, next, links)
     {
         struct link *link = RQ_CONTAINER_OF(node, struct link, node);
-        struct parked *parked = link->parked;
-        bool seen = false;
-        for (size_t i = 0; i < count && !parked->ask.is_notice; i++) {
-            seen = seen || rq_slice_eq(groups[i], parked->ask.group);
+        if (is_for(link->parked, queue_id, link == &link->parked->by_retry)) {
+            take_locked(link->parked, woken);
+            if (!all) {
+                return;
+            }
         }
-        if (seen || !is_for(parked, queue_id, link == &parked->by_retry)) {
-            continue;
-        }
-        take_locked(parked, woken);
-        if (!parked->ask.is_notice && count < GROUPS_MAX) {
-            groups[count++] = parked->ask.group;
-        }
+    }
+}
+
+/* One of each group, and all notices. */
+static void take_each_group(struct hold_topic *topic, int32_t queue_id, struct rq_list *woken)
+{
+    const struct rq_map_entry *entry;
+    take_from(&topic->notices, true, queue_id, woken);
+    for (size_t i = 0; (entry = rq_map_next(&topic->groups, &i));) {
+        take_from(&((struct hold_group *)entry->value)->links, false, queue_id, woken);
     }
 }
 
@@ -392,12 +422,9 @@ int32_t rq_pop_hold_count(struct rq_pop_hold *hold, const struct rq_pop_place *p
 {
     int32_t count = 0;
     rq_mutex_lock(&hold->lock);
-    struct hold_topic *topic = rq_map_get(&hold->topics, place->topic);
-    for (struct rq_list *node = topic ? topic->links.next : NULL; topic && node != &topic->links;
-         node = node->next) {
-        const struct parked *parked = RQ_CONTAINER_OF(node, struct link, node)->parked;
-        count += !parked->ask.is_notice && parked->ask.queue_id == place->queue_id &&
-                 rq_slice_eq(parked->ask.group, place->group);
+    struct rq_list *links = links_locked(hold, place->topic, place->group);
+    for (struct rq_list *node = links ? links->next : NULL; node != links; node = node->next) {
+        count += RQ_CONTAINER_OF(node, struct link, node)->parked->ask.queue_id == place->queue_id;
     }
     rq_mutex_unlock(&hold->lock);
     return count;
@@ -437,8 +464,9 @@ void rq_pop_hold_close(struct rq_pop_hold *hold)
     rq_list_init(&woken);
     rq_mutex_lock(&hold->lock);
     hold->closed = true;
-    while (!rq_list_empty(&hold->by_time)) {
-        take_locked(RQ_CONTAINER_OF(hold->by_time.next, struct parked, of_time), &woken);
+    struct rq_heap_node *first;
+    while ((first = rq_heap_first(&hold->by_time))) {
+        take_locked(RQ_CONTAINER_OF(first, struct parked, of_time), &woken);
     }
     rq_mutex_unlock(&hold->lock);
     look_at_all(hold, &woken);
@@ -447,7 +475,9 @@ void rq_pop_hold_close(struct rq_pop_hold *hold)
 
 static void free_topic(void *value)
 {
-    rq_free(value);
+    struct hold_topic *topic = value;
+    rq_map_free(&topic->groups, rq_free);
+    rq_free(topic);
 }
 
 void rq_pop_hold_free(struct rq_pop_hold *hold)

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "base/heap.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/thread.h"
@@ -26,7 +27,7 @@ struct rq_pop_hold {
 
     struct rq_mutex lock;   /* rank: hold; guards all below */
     struct rq_map topics;   /* topic, also retry topic -> struct hold_topic */
-    struct rq_list by_time; /* the next look first */
+    struct rq_heap by_time; /* parked.of_time by the next look */
     int64_t armed_ms;
     bool posted;
     bool closed;

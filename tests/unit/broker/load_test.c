@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/time.h"
+#include "broker/broker.h"
 
 #define QUEUES   4
 #define MESSAGES 1500
@@ -131,6 +132,33 @@ START_TEST(clients_that_come_and_go_leave_nothing_behind)
 }
 END_TEST
 
+static uint64_t steps_so_far(void)
+{
+    rq_mutex_lock(&broker->hold.lock);
+    uint64_t steps = broker->hold.by_time.steps;
+    rq_mutex_unlock(&broker->hold.lock);
+    return steps;
+}
+
+/* Each waits for less time than the one before, as a peer may choose: a sorted list would take half
+ * a million steps for every thousand of them. */
+START_TEST(pulls_that_wait_for_different_times_cost_a_few_steps_each)
+{
+    enum { PULLS = 2000, STEPS_EACH = 40 };
+    broker = start_broker(NULL);
+    struct raw *raw = raw_open(rmq_broker_addr(broker));
+    raw_produce(raw, "T", 0, NULL, "x");
+    for (int i = 0; i < PULLS; i++) {
+        raw_pull(raw, "G", "T", 0, 1, "*", 10000000 - i * 1000);
+    }
+    ck_eventually(atomic_load(&broker->hold.count) == PULLS);
+    raw_close(raw);
+    ck_eventually(atomic_load(&broker->hold.count) == 0);
+    ck_assert_uint_le(steps_so_far(), PULLS * STEPS_EACH);
+    rmq_broker_stop(broker);
+}
+END_TEST
+
 Suite *load_suite(void)
 {
     Suite *suite = suite_create("broker/load");
@@ -138,6 +166,7 @@ Suite *load_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, all_that_many_connections_send_is_received_in_order, 0, 2);
     tcase_add_test(tc, clients_that_come_and_go_leave_nothing_behind);
+    tcase_add_test(tc, pulls_that_wait_for_different_times_cost_a_few_steps_each);
     suite_add_tcase(suite, tc);
     return suite;
 }
