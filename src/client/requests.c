@@ -9,7 +9,6 @@
 #include "client/requests.h"
 
 #include "base/err.h"
-#include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -24,8 +23,9 @@ struct rq_requests {
     struct rq_mutex lock; /* rank 10; guards all below */
     struct rq_cond change;
     unsigned refs;
-    struct rq_map pending; /* correlation id -> struct rq_pending */
-    unsigned calling;      /* taken out, callback not run yet */
+    struct rq_map pending;  /* correlation id -> struct rq_pending */
+    struct rq_heap by_time; /* the same by deadline */
+    unsigned calling;       /* taken out, callback not run yet */
     bool closed;
     bool armed_posted;
     struct rq_executor *executor;
@@ -45,6 +45,7 @@ struct rq_requests *rq_requests_create(struct rmq_producer *producer)
         requests->arm_task.run = arm;
         rq_timer_init(&requests->timer, time_is_up);
         rq_map_init(&requests->pending);
+        rq_heap_init(&requests->by_time);
         rq_mutex_init(&requests->lock);
         rq_cond_init(&requests->change);
     }
@@ -107,13 +108,14 @@ void rq_pending_drop(struct rq_pending *request)
 /* ---- completion ---- */
 
 /* Takes a request out of the table: the caller completes it. */
-static bool claim_locked(struct rq_requests *requests, const struct rq_pending *request)
+static bool claim_locked(struct rq_requests *requests, struct rq_pending *request)
 {
     struct rq_slice id = rq_slice_str(request->id);
     if (rq_map_get(&requests->pending, id) != request) {
         return false;
     }
     (void)rq_map_remove(&requests->pending, id);
+    rq_heap_remove(&request->of_time);
     requests->calling++;
     rq_cond_broadcast(&requests->change);
     return true;
@@ -200,6 +202,17 @@ static void fail_late(struct rq_pending *request, bool stored)
 
 /* ---- what its sender does ---- */
 
+static void wait_locked(struct rq_requests *requests, struct rq_pending *request)
+{
+    rq_pending_retain(request);
+    rq_heap_add(&requests->by_time, &request->of_time, request->deadline_ms);
+    bool is_next = rq_heap_first(&requests->by_time) == &request->of_time;
+    if (is_next && !requests->armed_posted) {
+        requests->armed_posted = true;
+        (void)rq_loop_post(rq_instance_loop(requests->producer->instance), &requests->arm_task);
+    }
+}
+
 rmq_status rq_pending_enlist(struct rq_requests *requests, struct rq_pending *request,
                              rmq_error **err)
 {
@@ -215,12 +228,8 @@ rmq_status rq_pending_enlist(struct rq_requests *requests, struct rq_pending *re
         if (st) {
             rq_error_set(err, st, "request to be waited for");
         } else {
-            rq_pending_retain(request);
+            wait_locked(requests, request);
         }
-    }
-    if (!st && !requests->armed_posted) {
-        requests->armed_posted = true;
-        (void)rq_loop_post(rq_instance_loop(requests->producer->instance), &requests->arm_task);
     }
     rq_mutex_unlock(&requests->lock);
     return st;
@@ -271,18 +280,11 @@ static struct rq_pending *take_late(struct rq_requests *requests, int64_t now_ms
                                     bool *stored, int64_t *next_ms)
 {
     struct rq_pending *late = NULL;
-    const struct rq_map_entry *entry;
-    *next_ms = RQ_FOREVER;
     rq_mutex_lock(&requests->lock);
-    for (size_t i = 0; !late && (entry = rq_map_next(&requests->pending, &i));) {
-        struct rq_pending *request = entry->value;
-        if (all || request->deadline_ms <= now_ms) {
-            late = request;
-        } else if (request->deadline_ms < *next_ms) {
-            *next_ms = request->deadline_ms;
-        }
-    }
-    if (late) {
+    struct rq_heap_node *first = rq_heap_first(&requests->by_time);
+    *next_ms = first ? first->key : RQ_FOREVER;
+    if (first && (all || first->key <= now_ms)) {
+        late = RQ_CONTAINER_OF(first, struct rq_pending, of_time);
         *stored = late->stored;
         (void)claim_locked(requests, late);
     }

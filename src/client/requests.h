@@ -13,6 +13,7 @@
 
 #include <rmq/producer.h>
 
+#include "base/heap.h"
 #include "client/events.h"
 #include "client/executor.h"
 #include "client/instance.h"
@@ -36,8 +37,9 @@ struct rq_pending {
     atomic_int refs;
     char id[RQ_UNIQUE_ID_MAX + 1];
     int64_t started_ms;
-    int64_t deadline_ms; /* monotonic */
-    bool stored;         /* guarded by the lock: the request is at a broker */
+    int64_t deadline_ms;         /* monotonic */
+    struct rq_heap_node of_time; /* guarded by the table's lock */
+    bool stored;                 /* likewise: the request is at a broker */
     struct rq_request_way way;
     struct rmq_event event; /* the request is freed with it */
     struct rq_waiter waiter;
