@@ -1,23 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The hash map: open addressing with linear probing, FNV-1a with a final mix, grown at three
- * quarters. */
+/* The hash map: open addressing with linear probing, SipHash-1-3 under the map's secret, grown at
+ * three quarters. */
 #include "base/map.h"
 
+#include <sys/random.h>
+
+#include "base/bytes.h"
 #include "base/mem.h"
+#include "base/time.h"
 
 #define FIRST_CAPACITY 16
 
+/* ---- SipHash, with one round for each word and three at the end (Aumasson, Bernstein) ---- */
+
+static uint64_t turn(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[1] = turn(v[1], 13) ^ v[0];
+    v[0] = turn(v[0], 32);
+    v[2] += v[3];
+    v[3] = turn(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = turn(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = turn(v[1], 17) ^ v[2];
+    v[2] = turn(v[2], 32);
+}
+
+static void sip_word(uint64_t v[4], uint64_t word)
+{
+    v[3] ^= word;
+    sip_round(v);
+    v[0] ^= word;
+}
+
+uint64_t rq_hash_secret(const uint64_t secret[2], const void *p, size_t n)
+{
+    uint64_t v[4] = {
+        secret[0] ^ UINT64_C(0x736f6d6570736575), secret[1] ^ UINT64_C(0x646f72616e646f6d),
+        secret[0] ^ UINT64_C(0x6c7967656e657261), secret[1] ^ UINT64_C(0x7465646279746573)};
+    const unsigned char *bytes = p;
+    size_t at = 0;
+    for (; at + 8 <= n; at += 8) {
+        sip_word(v, rq_eight_load(bytes + at));
+    }
+    uint64_t last = (uint64_t)n << 56;
+    for (int shift = 0; at < n; at++, shift += 8) {
+        last |= (uint64_t)bytes[at] << shift;
+    }
+    sip_word(v, last);
+    v[2] ^= 0xff;
+    for (int i = 0; i < 3; i++) {
+        sip_round(v);
+    }
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
 uint64_t rq_hash_bytes(const void *p, size_t n)
 {
-    const unsigned char *bytes = p;
-    uint64_t h = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < n; i++) {
-        h = (h ^ bytes[i]) * UINT64_C(1099511628211);
+    static const uint64_t none[2] = {0, 0};
+    return rq_hash_secret(none, p, n);
+}
+
+/* Where the system has no random bytes yet, the addresses and the clock are what a peer knows
+ * least. */
+static void make_secret(struct rq_map *map)
+{
+    if (getrandom(map->secret, sizeof map->secret, GRND_NONBLOCK) != sizeof map->secret) {
+        map->secret[0] = (uint64_t)rq_mono_us();
+        map->secret[1] = (uint64_t)(uintptr_t)map;
     }
-    h ^= h >> 32;
-    h *= UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ (h >> 29);
+}
+
+/* ---- the map ---- */
+
+static uint64_t hash_of(const struct rq_map *map, struct rq_slice key)
+{
+    return rq_hash_secret(map->secret, key.p, key.n);
 }
 
 void rq_map_init(struct rq_map *map)
@@ -55,7 +120,7 @@ void *rq_map_get(const struct rq_map *map, struct rq_slice key)
     if (!map->cap) {
         return NULL;
     }
-    return find_slot(map, key, rq_hash_bytes(key.p, key.n))->value;
+    return find_slot(map, key, hash_of(map, key))->value;
 }
 
 /* Doubles the table when live entries fill half of it, else only sweeps removed slots out. */
@@ -65,7 +130,10 @@ static rmq_status rehash(struct rq_map *map)
     while (map->count + 1 > cap / 2) {
         cap *= 2;
     }
-    struct rq_map next = {.cap = cap};
+    if (!map->cap) {
+        make_secret(map);
+    }
+    struct rq_map next = {.cap = cap, .secret = {map->secret[0], map->secret[1]}};
     next.entries = rq_calloc(cap, sizeof *next.entries);
     if (!next.entries) {
         return RMQ_ERR_NOMEM;
@@ -93,7 +161,7 @@ rmq_status rq_map_put(struct rq_map *map, struct rq_slice key, void *value)
             return st;
         }
     }
-    uint64_t hash = rq_hash_bytes(key.p, key.n);
+    uint64_t hash = hash_of(map, key);
     struct rq_map_entry *entry = find_slot(map, key, hash);
     if (!entry->key) {
         entry->key = rq_slice_dup(key);
@@ -114,7 +182,7 @@ void *rq_map_remove(struct rq_map *map, struct rq_slice key)
     if (!map->cap) {
         return NULL;
     }
-    struct rq_map_entry *entry = find_slot(map, key, rq_hash_bytes(key.p, key.n));
+    struct rq_map_entry *entry = find_slot(map, key, hash_of(map, key));
     void *value = entry->value;
     if (value) {
         entry->value = NULL;

@@ -2,6 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * Hash map from byte strings (copied) to pointers (not owned): open addressing, grows by doubling.
+ * Peers choose many of the keys (topics, groups, client ids): each map has a secret of its own, so
+ * that nobody can choose keys that meet in one place. The order of a walk is another in each map.
  * Not thread-safe: the owner guards it.
  */
 #ifndef RQ_BASE_MAP_H
@@ -27,6 +29,7 @@ struct rq_map {
     size_t cap;   /* power of two, or 0 */
     size_t used;  /* slots with a key, removed ones too */
     size_t count; /* live */
+    uint64_t secret[2];
 };
 
 void rq_map_init(struct rq_map *map);
@@ -40,6 +43,10 @@ void *rq_map_remove(struct rq_map *map, struct rq_slice key); /* the value, or N
  * at the end. Removing the entry just returned is allowed, putting is not. */
 struct rq_map_entry *rq_map_next(const struct rq_map *map, size_t *i);
 
+/* SipHash-1-3. Who does not know the secret cannot choose texts that meet. */
+uint64_t rq_hash_secret(const uint64_t secret[2], const void *p, size_t n);
+
+/* The same without a secret: for what nobody gains anything by choosing. */
 uint64_t rq_hash_bytes(const void *p, size_t n);
 
 #endif
