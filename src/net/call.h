@@ -43,7 +43,8 @@ struct rq_call {
     struct rq_list node;  /* likewise; then the sweep's and the end's own */
     int64_t deadline_ms;  /* monotonic */
     int32_t opaque;
-    bool patient;                           /* RQ_PATIENT */
+    bool patient; /* RQ_PATIENT */
+    bool failing; /* guarded by the peer's lock: the loop has it off the waiting list, to end it */
     void (*finished)(struct rq_call *call); /* before done, or when taken back; NULL = none */
 };
 

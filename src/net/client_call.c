@@ -78,6 +78,7 @@ static rmq_status begin(struct rq_peer *peer, struct rq_call *call, struct rq_ou
     }
     call->peer = peer;
     call->out = NULL;
+    call->failing = false;
     rq_mutex_lock(&peer->lock);
     struct rq_conn *conn = NULL;
     if (peer->conn && rq_conn_is_open(peer->conn)) {
@@ -152,11 +153,11 @@ bool rq_peer_take_back(struct rq_peer *peer, struct rq_call *call)
 {
     struct rq_conn *conn = NULL;
     rq_mutex_lock(&peer->lock);
-    struct rq_out *out = call->out;
+    struct rq_out *out = call->failing ? NULL : call->out;
     if (out) {
         call->out = NULL;
         rq_list_remove(&call->node);
-    } else if (peer->conn && peer->conn == call->conn) {
+    } else if (!call->failing && peer->conn && peer->conn == call->conn) {
         /* Any other connection has ended, and completed its calls before the peer let go of it. */
         conn = rq_conn_retain(peer->conn);
     }
@@ -273,14 +274,21 @@ void rq_peer_flush_locked(struct rq_peer *peer, struct rq_conn *conn, struct rq_
     }
 }
 
+/* Into a list of the loop's own, for rq_peer_fail_list: it cannot be taken back any more. */
+static void take_to_fail_locked(struct rq_call *call, struct rq_list *list)
+{
+    call->failing = true;
+    rq_list_remove(&call->node);
+    rq_list_add_tail(list, &call->node);
+}
+
 void rq_peer_take_waiting_locked(struct rq_peer *peer, bool patient_too, struct rq_list *list)
 {
     RQ_LIST_FOREACH_SAFE(node, next, &peer->waiting)
     {
         struct rq_call *call = RQ_CONTAINER_OF(node, struct rq_call, node);
         if (patient_too || !call->patient) {
-            rq_list_remove(node);
-            rq_list_add_tail(list, node);
+            take_to_fail_locked(call, list);
         }
     }
 }
@@ -318,9 +326,9 @@ void rq_peer_expire(struct rq_timer *wait_timer)
     rq_mutex_lock(&peer->lock);
     RQ_LIST_FOREACH_SAFE(node, next, &peer->waiting)
     {
-        if (RQ_CONTAINER_OF(node, struct rq_call, node)->deadline_ms <= now) {
-            rq_list_remove(node);
-            rq_list_add_tail(&expired, node);
+        struct rq_call *call = RQ_CONTAINER_OF(node, struct rq_call, node);
+        if (call->deadline_ms <= now) {
+            take_to_fail_locked(call, &expired);
         }
     }
     int64_t first = rq_peer_first_deadline_locked(peer);

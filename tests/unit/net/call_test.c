@@ -357,6 +357,44 @@ START_TEST(a_cancelled_call_never_ends)
 }
 END_TEST
 
+/* The loop's two steps when a connection cannot be made, with a caller between them whose time is
+ * up. */
+static void fail_around_a_caller(void *arg)
+{
+    struct async_call *async = arg;
+    struct rq_list list;
+    rq_list_init(&list);
+    rq_mutex_lock(&async->call.peer->lock);
+    rq_peer_take_waiting_locked(async->call.peer, true, &list);
+    rq_mutex_unlock(&async->call.peer->lock);
+    ck_assert(!rq_call_cancel(&async->call));
+    rq_peer_fail_list(&list, RMQ_ERR_CONNECT);
+}
+
+static void wait_and_fail(void *arg)
+{
+    struct async_call *async = arg;
+    struct rq_peer *peer = NULL;
+    ck_assert_int_eq(rq_peer_get(world.peers, "127.0.0.1:1", &peer, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_peer_call(peer, &async->call, world_request(CODE_ECHO, "x", 1),
+                                  rq_deadline_ms(60000), RQ_PATIENT),
+                     RMQ_OK);
+    fail_around_a_caller(async);
+    rq_peer_put(peer);
+}
+
+START_TEST(a_call_that_the_loop_is_about_to_fail_cannot_be_taken_back)
+{
+    struct async_call async = {.call.done = async_done};
+    atomic_store(&ended, 0);
+    world_start(&world, NULL);
+    ck_assert(rq_loop_run(world.loop, wait_and_fail, &async));
+    ck_assert_int_eq(async.ends, 1);
+    ck_assert_int_eq(async.status, RMQ_ERR_CONNECT);
+    world_stop(&world);
+}
+END_TEST
+
 START_TEST(asynchronous_calls_are_bounded)
 {
     int index[11];
@@ -498,6 +536,7 @@ Suite *call_suite(void)
     tcase_add_test(tc, a_lost_connection_ends_all_its_calls_at_once);
     tcase_add_test(tc, a_call_that_was_never_written_says_so);
     tcase_add_test(tc, a_cancelled_call_never_ends);
+    tcase_add_test(tc, a_call_that_the_loop_is_about_to_fail_cannot_be_taken_back);
     tcase_add_test(tc, asynchronous_calls_are_bounded);
     tcase_add_test(tc, the_server_calls_the_client);
     tcase_add_test(tc, a_silent_connection_is_replaced);
