@@ -3,7 +3,9 @@
 /*
  * Event queue: completions, batches and notices collected by the program itself, with one
  * descriptor to wait on and no callback from a foreign thread. Producers and consumers may share
- * one queue (their option "events"). Any thread may call; usually one takes.
+ * one queue (their option "events"). Any thread may call; usually one takes. In a forked child a
+ * queue of the parent is inert: it has no descriptor, nothing is taken from it, and events that were
+ * taken before may be looked at and destroyed there.
  */
 #ifndef RMQ_EVENTS_H
 #define RMQ_EVENTS_H

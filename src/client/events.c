@@ -15,10 +15,12 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "base/time.h"
+#include "client/fork_mark.h"
 #include "client/message.h"
 
 struct rmq_events {
-    int fd; /* immutable after create */
+    int fd;        /* immutable after create */
+    uint64_t mark; /* likewise */
     struct rq_mutex lock;
     struct rq_cond arrived;
     struct rq_list list; /* guarded by lock */
@@ -41,6 +43,7 @@ rmq_status rmq_events_create(rmq_events **out, rmq_error **err)
         rq_free(events);
         return st;
     }
+    events->mark = rq_fork_mark();
     rq_mutex_init(&events->lock);
     rq_cond_init(&events->arrived);
     rq_list_init(&events->list);
@@ -50,7 +53,7 @@ rmq_status rmq_events_create(rmq_events **out, rmq_error **err)
 
 int rmq_events_fd(const rmq_events *events)
 {
-    return events ? events->fd : -1;
+    return events && !rq_forked_since(events->mark) ? events->fd : -1;
 }
 
 /* The counter of an eventfd is 1 exactly while the list is not empty. A write or read that fails
@@ -88,6 +91,7 @@ static void leave_list_locked(struct rmq_events *events, struct rmq_event *event
 
 void rq_events_post(rmq_events *events, struct rmq_event *event)
 {
+    event->mark = events->mark;
     rq_mutex_lock(&events->lock);
     if (is_notice(event) && events->notices >= RQ_EVENTS_NOTICES_MOST) {
         rq_mutex_unlock(&events->lock);
@@ -121,7 +125,7 @@ static bool wait_for_events_locked(struct rmq_events *events, int64_t timeout_ms
 
 size_t rmq_events_take(rmq_events *events, rmq_event **out, size_t max, int64_t timeout_ms)
 {
-    if (!events || !out || max == 0) {
+    if (!events || !out || max == 0 || rq_forked_since(events->mark)) {
         return 0;
     }
     size_t n = 0;
@@ -233,9 +237,16 @@ const char *rmq_event_text(const rmq_event *event)
     return event && event->text ? event->text : "";
 }
 
+static bool is_of_parent(const struct rmq_event *event)
+{
+    return event->mark != 0 && rq_forked_since(event->mark);
+}
+
+/* What lies behind an event of the parent has locks, which threads that do not exist here may hold.
+ */
 void rmq_event_destroy(rmq_event *event)
 {
-    if (event) {
+    if (event && !is_of_parent(event)) {
         event->destroy(event);
     }
 }
@@ -243,6 +254,10 @@ void rmq_event_destroy(rmq_event *event)
 void rmq_events_destroy(rmq_events *events)
 {
     if (!events) {
+        return;
+    }
+    if (rq_forked_since(events->mark)) {
+        (void)close(events->fd); /* the child's copy */
         return;
     }
     struct rq_list *node;

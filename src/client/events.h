@@ -31,6 +31,7 @@ struct rmq_event {
     char *text;                       /* NULL = "" */
     struct rmq_message_view *message; /* of a check, expanded when it is asked for; or a reply */
     size_t message_max;               /* bytes that it may expand to */
+    uint64_t mark;                    /* of the process in which it was posted (fork_mark.h) */
     void (*destroy)(struct rmq_event *event);
 };
 

@@ -11,12 +11,14 @@
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/consumer_priv.h"
+#include "client/fork_mark.h"
 #include "client/owned.h"
 #include "wire/message.h"
 
 struct rmq_batch {
     struct rq_batch_node taken;
     struct rmq_consumer *consumer; /* referenced */
+    uint64_t mark; /* of the process that took it: in a forked child it stays the parent's */
     rmq_consume_context context;
     size_t count; /* readable messages */
     uint32_t *at; /* their indexes in the pull */
@@ -29,7 +31,7 @@ static struct rmq_batch *make_batch(struct rmq_consumer *consumer)
     struct rmq_batch *batch =
         rq_alloc(sizeof *batch + most * (sizeof *batch->views + sizeof *batch->at));
     if (batch) {
-        *batch = (struct rmq_batch){.consumer = consumer};
+        *batch = (struct rmq_batch){.consumer = consumer, .mark = rq_fork_mark()};
         batch->context = RQ_CONTEXT_DEFAULT;
         batch->at = (uint32_t *)(void *)(batch->views + most);
         rq_list_init(&batch->taken.node);
@@ -197,6 +199,9 @@ rmq_status rmq_consumer_finish(rmq_consumer *consumer, rmq_batch *batch, rmq_con
     if (!consumer || !batch || batch->consumer != consumer) {
         return rq_error_set(err, RMQ_ERR_INVALID, "the batch is not one of this consumer");
     }
+    if (rq_forked_since(batch->mark)) {
+        return rq_error_set(err, RMQ_ERR_FORKED, "the batch belongs to the parent process");
+    }
     rq_mutex_lock(&consumer->lock);
     bool closed = consumer->state == RQ_CONSUMER_CLOSED;
     rq_mutex_unlock(&consumer->lock);
@@ -223,7 +228,7 @@ rmq_consume_context *rmq_batch_context(rmq_batch *batch)
 
 void rmq_batch_destroy(rmq_batch *batch)
 {
-    if (!batch) {
+    if (!batch || rq_forked_since(batch->mark)) {
         return;
     }
     finish(batch, RMQ_RECONSUME_LATER);

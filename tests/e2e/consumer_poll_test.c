@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
@@ -202,6 +204,42 @@ static void a_batch_outlives_its_consumer_and_its_messages_come_again(void)
     tl_cluster_stop(&cluster);
 }
 
+/* In the child: no call of Check. */
+static void use_in_child(rmq_consumer *consumer, rmq_batch *batch)
+{
+    alarm(20);
+    bool good = rmq_batch_count(batch) == 1 &&
+                rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, NULL) == RMQ_ERR_FORKED;
+    rmq_batch_destroy(batch);
+    rmq_consumer_destroy(consumer);
+    _exit(good ? 0 : 1);
+}
+
+static void a_batch_stays_the_parents_in_a_forked_child(void)
+{
+    struct tl_cluster cluster;
+    rmq_batch *batch = NULL;
+    rmq_error *err = NULL;
+    int status = -1;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = open_poller(&cluster, 1, NULL);
+    tl_send(&cluster, producer, "m", 0, 1);
+    TL_OK(rmq_consumer_poll(consumer, &batch, 10000, &err));
+    pid_t child = fork();
+    TL_CHECK(child >= 0);
+    if (child == 0) {
+        use_in_child(consumer, batch);
+    }
+    TL_EQUAL(waitpid(child, &status, 0), child);
+    TL_EQUAL(status, 0);
+    TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+    rmq_batch_destroy(batch);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_consumer_with_a_listener_is_not_polled(void)
 {
     struct tl_cluster cluster;
@@ -222,6 +260,7 @@ int main(int argc, char **argv)
         TL_CASE(a_program_that_takes_no_events_is_told_once),
         TL_CASE(a_batch_that_is_destroyed_unfinished_comes_again),
         TL_CASE(a_batch_outlives_its_consumer_and_its_messages_come_again),
+        TL_CASE(a_batch_stays_the_parents_in_a_forked_child),
         TL_CASE(a_consumer_with_a_listener_is_not_polled),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);

@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -31,6 +33,23 @@ static bool readable(const rmq_events *events)
 {
     struct pollfd fd = {.fd = rmq_events_fd(events), .events = POLLIN};
     return poll(&fd, 1, 0) == 1;
+}
+
+static atomic_int destroyed;
+
+static void count_and_free(struct rmq_event *event)
+{
+    atomic_fetch_add(&destroyed, 1);
+    rq_free(event);
+}
+
+static void post_counted(rmq_events *events, uint64_t token)
+{
+    struct rmq_event *event = rq_event_create(RMQ_EVENT_SENT, events, NULL, NULL);
+    ck_assert_ptr_nonnull(event);
+    event->token = token;
+    event->destroy = count_and_free;
+    rq_events_post(events, event);
 }
 
 START_TEST(events_come_in_order_and_the_descriptor_tells_whether_there_are_any)
@@ -175,6 +194,45 @@ START_TEST(many_posters_and_takers_lose_nothing)
 }
 END_TEST
 
+/* In the child: no call of Check. The parent's events have locks behind them, which may be held for
+ * ever here: nothing of theirs is to run. */
+static bool is_inert(rmq_events *events, rmq_event *taken)
+{
+    rmq_event *event = NULL;
+    bool inert = rmq_events_fd(events) == -1 && rmq_events_take(events, &event, 1, -1) == 0 &&
+                 rmq_event_token(taken) == 1;
+    rmq_event_destroy(taken);
+    rmq_events_destroy(events);
+    return inert && atomic_load(&destroyed) == 0;
+}
+
+START_TEST(a_queue_is_inert_in_a_forked_child_and_the_parent_keeps_its_events)
+{
+    rmq_events *events = make();
+    rmq_event *event = NULL;
+    int status = -1;
+    for (uint64_t token = 1; token <= 2; token++) {
+        post_counted(events, token);
+    }
+    ck_assert_uint_eq(rmq_events_take(events, &event, 1, 0), 1);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        alarm(20);
+        _exit(is_inert(events, event) ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert(readable(events));
+    rmq_event_destroy(event);
+    ck_assert_uint_eq(rmq_events_take(events, &event, 1, 0), 1);
+    ck_assert_uint_eq(rmq_event_token(event), 2);
+    rmq_event_destroy(event);
+    ck_assert_int_eq(atomic_load(&destroyed), 2);
+    rmq_events_destroy(events);
+}
+END_TEST
+
 Suite *events_suite(void)
 {
     Suite *suite = suite_create("events");
@@ -185,6 +243,7 @@ Suite *events_suite(void)
     tcase_add_test(cases, events_of_a_source_can_be_forgotten);
     tcase_add_test(cases, notices_that_nobody_takes_are_bounded);
     tcase_add_test(cases, many_posters_and_takers_lose_nothing);
+    tcase_add_test(cases, a_queue_is_inert_in_a_forked_child_and_the_parent_keeps_its_events);
     suite_add_tcase(suite, cases);
     return suite;
 }
