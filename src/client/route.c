@@ -18,7 +18,11 @@
 #include "wire/command.h"
 #include "wire/route.h"
 
-#define QUEUES_MAX 65536 /* of one broker in one topic: more is a damaged answer */
+/* More is a damaged answer, or one that is to cost memory: a queue is a few bytes there and 16 here,
+ * and each broker gets a connection. */
+#define QUEUES_MAX     65536  /* of one broker in one topic */
+#define QUEUES_ALL_MAX 262144 /* of one topic */
+#define BROKERS_MAX    4096   /* of one topic */
 
 void rq_route_retain(struct rq_route *route)
 {
@@ -94,10 +98,17 @@ bool rq_route_equal(const struct rq_route *a, const struct rq_route *b)
 const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route,
                                                    struct rq_slice name)
 {
-    for (size_t i = 0; i < route->broker_count; i++) {
-        if (rq_slice_eq_str(name, route->brokers[i].name)) {
-            return &route->brokers[i];
+    size_t low = 0;
+    size_t high = route->broker_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct rq_route_broker *broker = &route->brokers[middle];
+        int order = rq_java_compare(name, rq_slice_str(broker->name));
+        if (order == 0) {
+            return rq_slice_eq_str(name, broker->name) ? broker : NULL;
         }
+        low = order > 0 ? middle + 1 : low;
+        high = order < 0 ? middle : high;
     }
     return NULL;
 }
@@ -170,6 +181,9 @@ static rmq_status copy_broker(const struct rq_route_broker_data *data,
 static rmq_status copy_brokers(const struct rq_route_data *data, const struct rq_route_env *env,
                                struct rq_route *route)
 {
+    if (data->broker_count > BROKERS_MAX) {
+        return RMQ_ERR_PROTOCOL;
+    }
     route->brokers = rq_calloc(data->broker_count ? data->broker_count : 1, sizeof *route->brokers);
     if (!route->brokers) {
         return RMQ_ERR_NOMEM;
@@ -194,7 +208,7 @@ static rmq_status add_queues(struct rq_route_queue **queues, size_t *count,
     if (!broker || n <= 0) {
         return RMQ_OK;
     }
-    if (n > QUEUES_MAX) {
+    if (n > QUEUES_MAX || *count + (size_t)n > QUEUES_ALL_MAX) {
         return RMQ_ERR_PROTOCOL;
     }
     struct rq_route_queue *grown = rq_realloc(*queues, (*count + (size_t)n) * sizeof *grown);

@@ -2,8 +2,10 @@
 /* Copyright The librmq Authors */
 /* Route snapshots: which queues a route gives to producers and consumers. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "client/route.h"
 
 Suite *route_suite(void);
@@ -120,6 +122,66 @@ START_TEST(routes_are_compared_by_content)
 }
 END_TEST
 
+static rmq_status refused(struct rq_buf *json)
+{
+    struct rq_route *route = NULL;
+    rmq_status st = rq_route_create("T", rq_slice_str(rq_buf_cstr(json)), 0, &env, &route, NULL);
+    rq_route_release(route);
+    rq_buf_free(json);
+    return st;
+}
+
+/* A few bytes of an answer each, and a megabyte of memory. */
+START_TEST(an_answer_of_more_queues_or_brokers_than_a_topic_can_have_is_refused)
+{
+    struct rq_buf json;
+    rq_buf_init(&json, 0);
+    rq_buf_add_str(&json, "{\"queueDatas\":[");
+    for (int i = 0; i < 5; i++) {
+        rq_buf_addf(&json, "%s" QUEUE("a", 65536, 65536, 6), i > 0 ? "," : "");
+    }
+    rq_buf_add_str(&json, "],\"brokerDatas\":[" BROKER("a", "0:\"h:1\"") "]}");
+    ck_assert_int_eq(refused(&json), RMQ_ERR_PROTOCOL);
+
+    rq_buf_init(&json, 0);
+    rq_buf_add_str(&json, "{\"orderTopicConf\":\"a:65536;a:65536;a:65536;a:65536;a:65536\",");
+    rq_buf_add_str(&json, "\"queueDatas\":[],\"brokerDatas\":[" BROKER("a", "0:\"h:1\"") "]}");
+    ck_assert_int_eq(refused(&json), RMQ_ERR_PROTOCOL);
+
+    rq_buf_init(&json, 0);
+    rq_buf_add_str(&json, "{\"queueDatas\":[],\"brokerDatas\":[");
+    for (int i = 0; i < 5000; i++) {
+        rq_buf_addf(&json, "%s{\"brokerName\":\"b%d\",\"brokerAddrs\":{}}", i > 0 ? "," : "", i);
+    }
+    rq_buf_add_str(&json, "]}");
+    ck_assert_int_eq(refused(&json), RMQ_ERR_PROTOCOL);
+}
+END_TEST
+
+START_TEST(every_broker_of_a_route_is_found_by_its_name)
+{
+    struct rq_buf json;
+    char name[16];
+    rq_buf_init(&json, 0);
+    rq_buf_add_str(&json, "{\"queueDatas\":[],\"brokerDatas\":[");
+    for (int i = 0; i < 200; i++) {
+        rq_buf_addf(&json, "%s{\"brokerName\":\"b%d\",\"brokerAddrs\":{}}", i > 0 ? "," : "", i);
+    }
+    rq_buf_add_str(&json, "]}");
+    struct rq_route *route = parse(rq_buf_cstr(&json), 0);
+    rq_buf_free(&json);
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "b%d", i);
+        const struct rq_route_broker *broker = rq_route_find_broker(route, rq_slice_str(name));
+        ck_assert_ptr_nonnull(broker);
+        ck_assert_str_eq(broker->name, name);
+    }
+    ck_assert_ptr_null(rq_route_find_broker(route, rq_slice_str("b200")));
+    ck_assert_ptr_null(rq_route_find_broker(route, rq_slice_str("")));
+    rq_route_release(route);
+}
+END_TEST
+
 START_TEST(bad_answers_are_errors)
 {
     struct rq_route *route = NULL;
@@ -146,6 +208,8 @@ Suite *route_suite(void)
     tcase_add_test(cases, an_ordered_topic_has_the_queues_that_its_configuration_names);
     tcase_add_test(cases, a_topic_made_after_the_default_has_the_smaller_number_of_queues);
     tcase_add_test(cases, routes_are_compared_by_content);
+    tcase_add_test(cases, an_answer_of_more_queues_or_brokers_than_a_topic_can_have_is_refused);
+    tcase_add_test(cases, every_broker_of_a_route_is_found_by_its_name);
     tcase_add_test(cases, bad_answers_are_errors);
     suite_add_tcase(suite, cases);
     return suite;
