@@ -132,7 +132,8 @@ static rmq_status begin_carrier(struct batch *batch, rmq_error **err)
     op->started_ms = rq_mono_ms();
     st = rq_send_prepare_carrier(op, batch->envelope, &batch->body, &batch->ids, err);
     if (st != RMQ_OK) {
-        return rq_send_pool_untake(op) ? st : RMQ_OK; /* cut off: carried has run */
+        rq_send_pool_untake(op);
+        return st;
     }
     op->route = rq_instance_route(producer->instance,
                                   rq_slice(batch->envelope->text, batch->envelope->topic_len));
@@ -251,8 +252,15 @@ static struct batch *find_locked(struct rq_accumulator *accumulator, const struc
 static rmq_status add_locked(struct batch *batch, struct rq_send_op *op, const rmq_message *message,
                              rmq_error **err)
 {
+    size_t body_at = batch->body.len;
+    size_t ids_at = batch->ids.len;
     rmq_status st = rq_send_add_item(message, op->more_pairs, op->started_ms, op->unique_id,
                                      &batch->body, &batch->ids, err);
+    if (st == RMQ_OK && !rq_send_started(op)) {
+        batch->body.len = body_at;
+        batch->ids.len = ids_at;
+        st = rq_error_set(err, RMQ_ERR_CLOSED, "the producer is shut down");
+    }
     if (st == RMQ_OK) {
         rq_list_add_tail(&batch->passengers, &op->mate);
         batch->bytes += message->body->size;

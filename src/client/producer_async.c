@@ -25,18 +25,6 @@ struct cargo {
     struct rmq_send_context *hooked; /* NULL without hooks */
 };
 
-static rmq_status not_accepted(struct rq_send_op *op, rmq_status st, rmq_error **err)
-{
-    if (rq_send_pool_untake(op)) {
-        return st;
-    }
-    if (err) {
-        rmq_error_destroy(*err);
-        *err = NULL;
-    }
-    return RMQ_OK;
-}
-
 static rmq_status check_cargo(struct rmq_producer *producer, const struct cargo *cargo,
                               size_t *bytes, rmq_error **err)
 {
@@ -86,16 +74,15 @@ static rmq_status start_async(struct rmq_producer *producer, const struct cargo 
         return st;
     }
     load(op, producer, cargo, producer->options.retry_times_when_send_async_failed);
-    if (waits_for_others(producer, cargo, order)) {
-        st = rq_accumulator_add(producer->accumulator, op, cargo->messages[0], err);
-        return st == RMQ_OK ? st : not_accepted(op, st, err);
-    }
-    st = prepare(op, cargo, err);
+    bool waits = waits_for_others(producer, cargo, order);
+    st = waits ? rq_accumulator_add(producer->accumulator, op, cargo->messages[0], err)
+               : prepare(op, cargo, err);
     if (st != RMQ_OK) {
-        return not_accepted(op, st, err);
+        rq_send_pool_untake(op);
+    } else if (!waits) {
+        rq_send_begin(op);
     }
-    rq_send_begin(op);
-    return RMQ_OK;
+    return st;
 }
 
 /* Behind the checks. Hooks of a send that is not accepted end here, the others with its
@@ -254,7 +241,7 @@ static rmq_status run_oneway(struct rmq_producer *producer, const struct cargo *
     if (st == RMQ_OK) {
         st = rq_send_oneway(op, err);
     }
-    (void)rq_send_pool_untake(op);
+    rq_send_pool_untake(op);
     return st;
 }
 

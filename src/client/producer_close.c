@@ -106,10 +106,12 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     rq_send_pool_close(producer->pool);
     size_t cut = 0;
     if (!rq_send_pool_drain(producer->pool, deadline)) {
-        cut = rq_send_pool_cut(producer->pool);
-        /* A step of a machine that had begun before ends on the loop before this returns; a later
-         * one sees the cut. */
+        struct rq_mpsc_node *claimed = NULL;
+        cut = rq_send_pool_cut(producer->pool, &claimed);
+        /* A step of a machine that had begun before, perhaps with a body of the program's, ends on
+         * the loop before this returns; a later one sees the cut. */
         (void)rq_instance_run(producer->instance, release_paused, producer->pool);
+        rq_send_complete_cut(claimed);
     }
     rq_accumulator_close(producer->accumulator);
     int64_t left = deadline - rq_mono_ms();

@@ -101,7 +101,7 @@ static rmq_status run_request(struct rmq_producer *producer, const struct reques
     st = request->batch ? rq_send_prepare_batch(op, request->messages, request->count, err)
                         : rq_send_prepare(op, request->messages[0], err);
     if (st != RMQ_OK) {
-        (void)rq_send_pool_untake(op);
+        rq_send_pool_untake(op);
         return st;
     }
     rq_send_begin(op);

@@ -250,6 +250,10 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
     if (st != RMQ_OK) {
         return st;
     }
+    if (!rq_send_started(op)) {
+        rq_out_destroy(out);
+        return RMQ_ERR_CLOSED;
+    }
     op->attempt_us = rq_mono_us();
     out->lazy = op->mode != RQ_SEND_SYNC;
     op->call = (struct rq_call){.done = answered, .bulk = op->mode != RQ_SEND_SYNC};
@@ -472,6 +476,10 @@ void rq_send_begin(struct rq_send_op *op)
     op->route_ready = op->route != NULL;
     if (op->route_ready) {
         make_attempts(op);
+        return;
+    }
+    if (!rq_send_started(op)) {
+        rq_send_deliver(op);
         return;
     }
     op->lookup.default_queues = op->producer->options.default_topic_queue_nums;

@@ -37,7 +37,8 @@ enum {
     RQ_SEND_DELIVERED = 1,    /* somebody has claimed the completion */
     RQ_SEND_MACHINE_DONE = 2, /* no call, look-up or retry is under way any more */
     RQ_SEND_CONSUMED = 4,     /* the completion was received */
-    RQ_SEND_CUT = 8 /* the claim was the shutdown's: RMQ_ERR_CLOSED, whatever the machine wrote */
+    RQ_SEND_CUT = 8, /* the claim was the shutdown's: RMQ_ERR_CLOSED, whatever the machine wrote */
+    RQ_SEND_STARTING = 16 /* the starter reads message and body: one cut off now waits for it */
 };
 
 struct rq_send_pool;
@@ -181,9 +182,13 @@ void rq_send_pool_counts(struct rq_send_pool *pool, struct rq_send_counts *count
 rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_order *order,
                              struct rq_send_op **out, rmq_error **err);
 
-/* Gives back an operation that cannot be begun. false: the shutdown has completed it already, so it
- * counts as accepted. */
-bool rq_send_pool_untake(struct rq_send_op *op);
+/* Gives back an operation that was not started, or needs no completion. */
+void rq_send_pool_untake(struct rq_send_op *op);
+
+/* The starter has read what is the program's, which may have it back as soon as the send completes.
+ * From here on the shutdown completes it at any moment. false: it has cut it off, and the starter
+ * ends the machine or gives the operation back. Only the starter calls this; again is harmless. */
+bool rq_send_started(struct rq_send_op *op);
 
 /* The machine has come to an end with outcome written into op: delivers it unless the shutdown was
  * first. The caller must not touch op afterwards, unless it is the blocking caller who waits for
@@ -199,10 +204,13 @@ bool rq_send_is_cut(struct rq_send_op *op);
 
 /* Shutdown. close: no send is accepted any more, waiters for the window wake. drain: waits until no
  * send is active (on the callback thread: until none is undelivered); false at the deadline. cut:
- * completes all undelivered ones with RMQ_ERR_CLOSED and returns their number. */
+ * claims all undelivered ones and returns their number. complete_cut: tells their end,
+ * RMQ_ERR_CLOSED, when no step of a machine is under way any more; of those that are being started
+ * the starters tell it. */
 void rq_send_pool_close(struct rq_send_pool *pool);
 bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms);
-size_t rq_send_pool_cut(struct rq_send_pool *pool);
+size_t rq_send_pool_cut(struct rq_send_pool *pool, struct rq_mpsc_node **claimed);
+void rq_send_complete_cut(struct rq_mpsc_node *claimed);
 void rq_send_pool_end(struct rq_send_pool *pool); /* gives up the callback thread; not on it */
 
 /* ---- send_prepare.c: checks and encodes a message into an operation. Any thread ---- */

@@ -123,14 +123,23 @@ static void dispatch(struct rq_send_op *op, bool cut)
     }
 }
 
+void rq_send_end_cut(struct rq_send_op *op, unsigned state)
+{
+    if (state & RQ_SEND_STARTING) {
+        dispatch(op, true);
+    } else if (state & RQ_SEND_CONSUMED) {
+        rq_send_recycle(op);
+    }
+}
+
 void rq_send_deliver(struct rq_send_op *op)
 {
     unsigned old = atomic_fetch_or_explicit(&op->state, RQ_SEND_DELIVERED | RQ_SEND_MACHINE_DONE,
                                             memory_order_acq_rel);
-    if (!(old & RQ_SEND_DELIVERED)) {
+    if (old & RQ_SEND_DELIVERED) {
+        rq_send_end_cut(op, old);
+    } else {
         dispatch(op, false);
-    } else if (old & RQ_SEND_CONSUMED) {
-        rq_send_recycle(op);
     }
 }
 
@@ -234,42 +243,48 @@ bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms)
     return !busy;
 }
 
-/* Claims the completion of an undelivered operation for the shutdown. */
-static bool claim_cut(struct rq_send_op *op)
+/* Claims the completion of an undelivered operation for the shutdown. Returns the state before: with
+ * RQ_SEND_DELIVERED it is somebody else's. */
+static unsigned claim_cut(struct rq_send_op *op)
 {
     unsigned old = atomic_load_explicit(&op->state, memory_order_acquire);
     while (!(old & RQ_SEND_DELIVERED)) {
         if (atomic_compare_exchange_weak_explicit(&op->state, &old,
                                                   old | RQ_SEND_DELIVERED | RQ_SEND_CUT,
                                                   memory_order_acq_rel, memory_order_acquire)) {
-            return true;
+            return old;
         }
     }
-    return false;
+    return old;
 }
 
-size_t rq_send_pool_cut(struct rq_send_pool *pool)
+size_t rq_send_pool_cut(struct rq_send_pool *pool, struct rq_mpsc_node **claimed)
 {
-    struct rq_mpsc_node *first = NULL;
     size_t count = 0;
+    *claimed = NULL;
     rq_mutex_lock(&pool->lock);
     RQ_LIST_FOREACH_SAFE(node, following, &pool->active)
     {
         struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, node);
-        if (claim_cut(op)) {
-            op->completed.next = first;
-            first = &op->completed;
-            count++;
+        unsigned old = claim_cut(op);
+        if (!(old & (RQ_SEND_DELIVERED | RQ_SEND_STARTING))) {
+            op->completed.next = *claimed;
+            *claimed = &op->completed;
         }
+        count += !(old & RQ_SEND_DELIVERED);
     }
     rq_mutex_unlock(&pool->lock);
-    /* Claimed ones stay until their completion is received, which cannot be before it is dispatched
-     * here. */
-    for (struct rq_mpsc_node *node = first, *next; node; node = next) {
+    return count;
+}
+
+/* Claimed ones stay until their completion is received, which cannot be before it is dispatched
+ * here. */
+void rq_send_complete_cut(struct rq_mpsc_node *claimed)
+{
+    for (struct rq_mpsc_node *node = claimed, *next; node; node = next) {
         next = node->next;
         dispatch(RQ_CONTAINER_OF(node, struct rq_send_op, completed), true);
     }
-    return count;
 }
 
 void rq_send_pool_end(struct rq_send_pool *pool)

@@ -180,7 +180,7 @@ static rmq_status enter_window_locked(struct rq_send_pool *pool, size_t size, bo
 static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool,
                      const struct rq_send_order *order)
 {
-    atomic_store_explicit(&op->state, 0, memory_order_relaxed);
+    atomic_store_explicit(&op->state, RQ_SEND_STARTING, memory_order_relaxed);
     op->pool = pool;
     op->mode = order->mode;
     op->done = order->done;
@@ -328,32 +328,30 @@ void rq_send_consumed(struct rq_send_op *op)
     }
 }
 
-bool rq_send_pool_untake(struct rq_send_op *op)
+/* The shutdown may have claimed it, but tells nobody: it was never started. */
+void rq_send_pool_untake(struct rq_send_op *op)
 {
-    unsigned old = atomic_fetch_or_explicit(&op->state, RQ_SEND_DELIVERED | RQ_SEND_MACHINE_DONE,
-                                            memory_order_acq_rel);
-    if (!(old & RQ_SEND_DELIVERED) || op->mode == RQ_SEND_SYNC || op->mode == RQ_SEND_ONEWAY) {
-        if (op->mode == RQ_SEND_EVENT) { /* there will be no event */
-            rq_mutex_lock(&op->pool->lock);
-            rq_send_count_locked(op);
-            rq_mutex_unlock(&op->pool->lock);
-        }
-        rq_send_consumed(op);
-        return true;
+    (void)atomic_fetch_or_explicit(&op->state, RQ_SEND_DELIVERED | RQ_SEND_MACHINE_DONE,
+                                   memory_order_acq_rel);
+    if (op->mode == RQ_SEND_EVENT) { /* there will be no event */
+        rq_mutex_lock(&op->pool->lock);
+        rq_send_count_locked(op);
+        rq_mutex_unlock(&op->pool->lock);
     }
-    if (old & RQ_SEND_CONSUMED) {
-        rq_send_recycle(op);
-    }
-    return false;
+    rq_send_consumed(op);
 }
 
-/* The machine of an operation that the shutdown had completed has ended. */
-static void end_cut_machine(struct rq_send_op *op)
+bool rq_send_started(struct rq_send_op *op)
 {
-    unsigned old = atomic_fetch_or_explicit(&op->state, RQ_SEND_MACHINE_DONE, memory_order_acq_rel);
-    if (old & RQ_SEND_CONSUMED) {
-        rq_send_recycle(op);
+    unsigned old = atomic_load_explicit(&op->state, memory_order_relaxed);
+    while ((old & (RQ_SEND_STARTING | RQ_SEND_DELIVERED)) == RQ_SEND_STARTING) {
+        if (atomic_compare_exchange_weak_explicit(&op->state, &old,
+                                                  old & ~(unsigned)RQ_SEND_STARTING,
+                                                  memory_order_acq_rel, memory_order_relaxed)) {
+            return true;
+        }
     }
+    return !(old & RQ_SEND_STARTING);
 }
 
 bool rq_send_is_cut(struct rq_send_op *op)
@@ -361,6 +359,7 @@ bool rq_send_is_cut(struct rq_send_op *op)
     if (!(atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_DELIVERED)) {
         return false;
     }
-    end_cut_machine(op);
+    rq_send_end_cut(
+        op, atomic_fetch_or_explicit(&op->state, RQ_SEND_MACHINE_DONE, memory_order_acq_rel));
     return true;
 }

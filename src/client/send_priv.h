@@ -50,6 +50,9 @@ void rq_send_recycle(struct rq_send_op *op); /* all of it for one; without the l
 
 /* ---- send_complete.c ---- */
 
+/* The machine of an operation that the shutdown had claimed has ended; state: just before. */
+void rq_send_end_cut(struct rq_send_op *op, unsigned state);
+
 void rq_send_run_callbacks(struct rq_work *work);
 void rq_send_post_work(struct rq_task *task);
 

@@ -53,19 +53,27 @@ static rmq_message *message_to(const char *topic)
     return message;
 }
 
+/* None of its sends may be late on a busy machine: they are counted. */
+static rmq_producer *patient_producer(const struct tl_cluster *cluster)
+{
+    rmq_error *err = NULL;
+    rmq_producer_options options;
+    rmq_producer *producer = NULL;
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "many";
+    options.namesrv_addr = cluster->namesrv;
+    options.send_msg_timeout_ms = 20000;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
 static void shutdown_waits_for_ten_thousand_sends(void)
 {
     struct tl_cluster cluster;
     static struct tally tally;
     rmq_error *err = NULL;
-    rmq_producer_options options;
-    rmq_producer *producer = NULL;
     tl_cluster_start(&cluster, 4);
-    rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = "many";
-    options.namesrv_addr = cluster.namesrv;
-    options.send_msg_timeout_ms = 20000; /* none may be late on a busy machine: they are counted */
-    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_producer *producer = patient_producer(&cluster);
     rmq_message *message = message_to(cluster.topic);
     for (int i = 0; i < MANY; i++) {
         TL_OK(rmq_producer_send_async(producer, message, count, &tally, &err));
@@ -194,6 +202,74 @@ static void threads_that_send_meanwhile_are_told_and_let_go(void)
         rmq_producer_destroy(producer);
         TL_EQUAL(atomic_load(&tally.ok) + atomic_load(&tally.closed), accepted);
         TL_EQUAL(atomic_load(&tally.other), 0);
+    }
+    tl_cluster_stop(&cluster);
+}
+
+#define LENT_BYTES 65536
+
+/* A body that its program takes back as soon as it hears of the end. */
+struct lent {
+    struct tally *tally;
+    char bytes[LENT_BYTES];
+};
+
+static void free_lent(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    struct lent *lent = user;
+    count(result, err, lent->tally);
+    free(lent);
+}
+
+static void *lend_until_closed(void *arg)
+{
+    struct sender *sender = arg;
+    rmq_status st = RMQ_OK;
+    while (st == RMQ_OK) {
+        rmq_message *message = message_to(rmq_message_topic(sender->message));
+        struct lent *lent = calloc(1, sizeof *lent);
+        TL_CHECK(lent != NULL);
+        lent->tally = sender->tally;
+        TL_EQUAL(rmq_message_borrow_body(message, lent->bytes, LENT_BYTES), RMQ_OK);
+        st = rmq_producer_send_async(sender->producer, message, free_lent, lent, NULL);
+        atomic_fetch_add(&sender->accepted, st == RMQ_OK);
+        rmq_message_destroy(message);
+        if (st != RMQ_OK) {
+            free(lent);
+        }
+    }
+    TL_EQUAL(st, RMQ_ERR_CLOSED);
+    return NULL;
+}
+
+/* A shutdown without time in the midst of sends. That no body is read after its end is what the
+ * sanitizers see. */
+static void bodies_that_are_lent_may_go_with_the_end_of_their_sends(void)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, 4);
+    for (int round = 0; round < 10; round++) {
+        struct tally tally = {0};
+        struct sender senders[4];
+        pthread_t threads[4];
+        rmq_producer *producer = patient_producer(&cluster);
+        rmq_message *message = message_to(cluster.topic);
+        for (int i = 0; i < 4; i++) {
+            senders[i] = (struct sender){producer, message, &tally, 0};
+            TL_EQUAL(pthread_create(&threads[i], NULL, lend_until_closed, &senders[i]), 0);
+        }
+        TL_CHECK(tl_wait(many_sent, &tally, 10000));
+        rmq_status st = rmq_producer_shutdown(producer, 1, NULL);
+        TL_CHECK(st == RMQ_OK || st == RMQ_ERR_TIMEOUT);
+        int accepted = 0;
+        for (int i = 0; i < 4; i++) {
+            pthread_join(threads[i], NULL);
+            accepted += atomic_load(&senders[i].accepted);
+        }
+        rmq_producer_destroy(producer);
+        TL_EQUAL(atomic_load(&tally.ok) + atomic_load(&tally.closed), accepted);
+        TL_EQUAL(atomic_load(&tally.other), 0);
+        rmq_message_destroy(message);
     }
     tl_cluster_stop(&cluster);
 }
@@ -418,6 +494,7 @@ int main(int argc, char **argv)
         TL_CASE(shutdown_waits_for_ten_thousand_sends),
         TL_CASE(shutdown_cuts_off_what_is_not_answered_in_time),
         TL_CASE(threads_that_send_meanwhile_are_told_and_let_go),
+        TL_CASE(bodies_that_are_lent_may_go_with_the_end_of_their_sends),
         TL_CASE(many_threads_may_shut_down_at_once),
         TL_CASE(completions_that_nobody_has_taken_outlive_the_producer),
         TL_CASE(a_callback_may_shut_down),

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/*
+ * The end of a send between its starter and a shutdown that cuts it off: who tells it, and when. As
+ * long as the starter reads the program's message, the program must not hear of the end, since it
+ * may free a body that it lent.
+ */
+#include <check.h>
+#include <stdatomic.h>
+
+#include "base/time.h"
+#include "client/send.h"
+
+#define WAIT_MS 10000
+
+Suite *send_pool_suite(void);
+
+static struct rq_send_pool *pool;
+static struct rq_loop *loop;
+static atomic_int closed; /* completions with RMQ_ERR_CLOSED */
+static atomic_int others;
+
+static void count(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    (void)user;
+    bool is_closed = !result && rmq_error_status(err) == RMQ_ERR_CLOSED;
+    atomic_fetch_add(is_closed ? &closed : &others, 1);
+}
+
+static void setup(void)
+{
+    rmq_producer_options options;
+    rmq_producer_options_init(&options, sizeof options);
+    pool = rq_send_pool_create(&options);
+    ck_assert_ptr_nonnull(pool);
+    ck_assert_int_eq(rq_loop_shared_get(&loop, NULL), RMQ_OK);
+    pool->loop = loop;
+    atomic_store(&closed, 0);
+    atomic_store(&others, 0);
+}
+
+/* Whatever a test did: nothing is active, and nothing is left for a sanitizer to find. */
+static void teardown(void)
+{
+    ck_assert(rq_send_pool_drain(pool, rq_deadline_ms(WAIT_MS)));
+    rq_send_pool_end(pool);
+    rq_send_pool_release(pool);
+    rq_loop_put(loop);
+}
+
+static struct rq_send_op *take(enum rq_send_mode mode)
+{
+    const struct rq_send_order order = {.mode = mode, .size = 1, .done = count};
+    struct rq_send_op *op = NULL;
+    ck_assert_int_eq(rq_send_pool_take(pool, &order, &op, NULL), RMQ_OK);
+    return op;
+}
+
+/* Everything but the program's threads has had its turn. */
+static void expect_completions(int expected)
+{
+    ck_assert(rq_send_pool_drain(pool, rq_deadline_ms(WAIT_MS)));
+    ck_assert_int_eq(atomic_load(&closed), expected);
+    ck_assert_int_eq(atomic_load(&others), 0);
+}
+
+START_TEST(a_send_that_is_being_started_is_told_by_its_starter)
+{
+    const enum rq_send_mode modes[] = {RQ_SEND_ASYNC, RQ_SEND_INNER};
+    struct rq_mpsc_node *claimed = NULL;
+    struct rq_send_op *op = take(modes[_i]);
+    rq_send_pool_close(pool);
+    ck_assert_uint_eq(rq_send_pool_cut(pool, &claimed), 1);
+    ck_assert_ptr_null(claimed);
+    ck_assert(!rq_send_pool_drain(pool, 0)); /* it is active still */
+    ck_assert_int_eq(atomic_load(&closed), 0);
+    ck_assert(!rq_send_started(op));
+    rq_send_deliver(op);
+    expect_completions(1);
+}
+END_TEST
+
+START_TEST(a_send_that_was_started_is_told_by_the_shutdown)
+{
+    struct rq_mpsc_node *claimed = NULL;
+    struct rq_send_op *op = take(RQ_SEND_ASYNC);
+    ck_assert(rq_send_started(op));
+    ck_assert(rq_send_started(op));
+    rq_send_pool_close(pool);
+    ck_assert_uint_eq(rq_send_pool_cut(pool, &claimed), 1);
+    ck_assert_ptr_eq(claimed, &op->completed);
+    ck_assert_int_eq(atomic_load(&closed), 0);
+    rq_send_complete_cut(claimed);
+    expect_completions(1);
+    ck_assert(rq_send_is_cut(op)); /* the answer comes too late */
+    expect_completions(1);
+}
+END_TEST
+
+START_TEST(a_send_that_was_not_started_is_given_back_though_it_was_cut_off)
+{
+    const enum rq_send_mode modes[] = {RQ_SEND_SYNC, RQ_SEND_ASYNC, RQ_SEND_EVENT, RQ_SEND_ONEWAY,
+                                       RQ_SEND_INNER};
+    struct rq_mpsc_node *claimed = NULL;
+    struct rq_send_op *op = take(modes[_i]);
+    rq_send_pool_close(pool);
+    ck_assert_uint_eq(rq_send_pool_cut(pool, &claimed), 1);
+    ck_assert_ptr_null(claimed);
+    rq_send_pool_untake(op);
+    expect_completions(0);
+}
+END_TEST
+
+START_TEST(a_send_that_ends_while_it_is_started_is_not_cut_off)
+{
+    struct rq_mpsc_node *claimed = NULL;
+    struct rq_send_op *op = take(RQ_SEND_SYNC);
+    rq_send_deliver(op);
+    rq_send_pool_close(pool);
+    ck_assert_uint_eq(rq_send_pool_cut(pool, &claimed), 0);
+    rq_waiter_wait(&op->waiter);
+    rq_send_consumed(op);
+    expect_completions(0);
+}
+END_TEST
+
+Suite *send_pool_suite(void)
+{
+    Suite *suite = suite_create("send_pool");
+    TCase *tc = tcase_create("cut");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_send_that_is_being_started_is_told_by_its_starter, 0, 2);
+    tcase_add_test(tc, a_send_that_was_started_is_told_by_the_shutdown);
+    tcase_add_loop_test(tc, a_send_that_was_not_started_is_given_back_though_it_was_cut_off, 0, 5);
+    tcase_add_test(tc, a_send_that_ends_while_it_is_started_is_not_cut_off);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
