@@ -200,10 +200,12 @@ static void arm(struct rq_task *task)
 
 /* ---- filling ---- */
 
-bool rq_accumulator_takes(const struct rq_accumulator *accumulator, const rmq_message *message)
+bool rq_accumulator_takes(const struct rq_accumulator *accumulator, const rmq_message *message,
+                          size_t more)
 {
+    size_t size = message->body->size + message->text_len + more + RQ_SEND_ITEM_OWN;
     return message->delay_level == 0 && !message->timed && !message->reply && !message->grouped &&
-           message->body->size + message->text_len < accumulator->most_bytes &&
+           size < accumulator->most_bytes &&
            !rq_topic_is_retry(rq_slice(message->text, message->topic_len));
 }
 
@@ -303,13 +305,20 @@ rmq_status rq_accumulator_add(struct rq_accumulator *accumulator, struct rq_send
 
 /* ---- life ---- */
 
+/* A batch below it takes one more message, which is below it, too. */
+static size_t most_bytes(const rmq_producer_options *options)
+{
+    int32_t half = options->max_message_size / 2;
+    return (size_t)(options->batch_max_bytes < half ? options->batch_max_bytes : half);
+}
+
 struct rq_accumulator *rq_accumulator_create(struct rmq_producer *producer)
 {
     struct rq_accumulator *accumulator = rq_calloc(1, sizeof *accumulator);
     if (accumulator) {
         accumulator->producer = producer;
         accumulator->linger_ms = producer->options.batch_max_delay_ms;
-        accumulator->most_bytes = (size_t)producer->options.batch_max_bytes;
+        accumulator->most_bytes = most_bytes(&producer->options);
         rq_mutex_init(&accumulator->lock);
         rq_list_init(&accumulator->open);
         accumulator->arm.run = arm;

@@ -18,9 +18,10 @@ struct rq_accumulator;
 struct rq_accumulator *rq_accumulator_create(struct rmq_producer *producer);
 void rq_accumulator_free(struct rq_accumulator *accumulator); /* after close; NULL is accepted */
 
-/* Whether the message may wait for others: small, not delayed, not of a group, not to a retry
- * topic. */
-bool rq_accumulator_takes(const struct rq_accumulator *accumulator, const rmq_message *message);
+/* Whether the message, with so many more bytes of properties, may wait for others: small, not
+ * delayed, not of a group, not to a retry topic. */
+bool rq_accumulator_takes(const struct rq_accumulator *accumulator, const rmq_message *message,
+                          size_t more);
 
 /* Puts an operation with its message into the open batch of the topic. On RMQ_OK it completes
  * through rq_send_deliver. Errors: RMQ_ERR_TOO_LARGE (properties), RMQ_ERR_NOMEM; the operation is

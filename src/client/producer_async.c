@@ -60,7 +60,8 @@ static bool waits_for_others(const struct rmq_producer *producer, const struct c
 {
     return producer->accumulator && order->mode != RQ_SEND_INNER && !cargo->batch &&
            cargo->target.timeout_ms == 0 && !cargo->queue.broker &&
-           rq_accumulator_takes(producer->accumulator, cargo->messages[0]);
+           rq_accumulator_takes(producer->accumulator, cargo->messages[0],
+                                rq_hooks_pairs(cargo->hooked).n);
 }
 
 /* Takes over the cargo's route. */

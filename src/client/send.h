@@ -227,6 +227,9 @@ rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const
 /* ---- send_batch.c: the same for several messages. Any thread ---- */
 
 #define RQ_SEND_BATCH_MAX ((size_t)32 << 20)
+/* What a record has beside body and properties, at most: fixed part 22, WAIT 12, UNIQ_KEY up to 66,
+ * and some room. */
+#define RQ_SEND_ITEM_OWN 128
 
 /* Appends one record to a batch and its id to ids, with commas between. id has RQ_UNIQUE_ID_MAX + 1
  * bytes. Nothing is appended on an error but RMQ_ERR_NOMEM. */

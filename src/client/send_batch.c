@@ -14,8 +14,6 @@
 #include "wire/message.h"
 #include "wire/names.h"
 
-#define ITEM_OWN 128 /* fixed part 22, WAIT 12, UNIQ_KEY up to 66, and some room */
-
 static const char *topic_of(const rmq_message *message)
 {
     return message->text;
@@ -129,7 +127,7 @@ static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *
 /* Bytes of an item, at most: what the message has, the item's frame, WAIT and UNIQ_KEY. */
 static size_t item_size(const rmq_message *message)
 {
-    return message->body->size + (message->text_len - message->topic_len) + ITEM_OWN;
+    return message->body->size + (message->text_len - message->topic_len) + RQ_SEND_ITEM_OWN;
 }
 
 /* Room for all, so that no record is copied as the buffers grow. A batch for which there is none is

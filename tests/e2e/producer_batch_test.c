@@ -92,14 +92,19 @@ static bool are_all(void *arg)
     return atomic_load(&told->calls) >= told->wanted;
 }
 
-static void send_numbered(struct way *way, struct told *told, int count)
+static void send_sized(struct way *way, struct told *told, int count, size_t size)
 {
     rmq_error *err = NULL;
     for (int i = 0; i < count; i++) {
-        rmq_message *message = numbered(way, i, 100);
+        rmq_message *message = numbered(way, i, size);
         TL_OK(rmq_producer_send_async(way->producer, message, note, told, &err));
         rmq_message_destroy(message);
     }
+}
+
+static void send_numbered(struct way *way, struct told *told, int count)
+{
+    send_sized(way, told, count, 100);
 }
 
 static void small_sends_travel_together_and_keep_their_own_completions(void)
@@ -209,6 +214,20 @@ static void every_passenger_shares_the_fate_of_its_batch(void)
     close_way(&way);
 }
 
+/* One that is nearly full takes one more message, and a broker would refuse it as too large. */
+static void a_batch_does_not_grow_beyond_the_largest_message(void)
+{
+    struct way way;
+    static struct told told;
+    open_way(&way, LONG_MS, 32768);
+    told.wanted = 6;
+    send_sized(&way, &told, 6, 15000);
+    TL_CHECK(tl_wait(are_all, &told, WAIT_MS));
+    TL_EQUAL(atomic_load(&told.failed), 0);
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 3);
+    close_way(&way);
+}
+
 static void a_long_list_is_sent_as_batches_that_fit(void)
 {
     struct way way;
@@ -247,6 +266,7 @@ int main(int argc, char **argv)
         TL_CASE(what_cannot_be_in_a_batch_goes_alone),
         TL_CASE(shutdown_sends_what_still_waits),
         TL_CASE(every_passenger_shares_the_fate_of_its_batch),
+        TL_CASE(a_batch_does_not_grow_beyond_the_largest_message),
         TL_CASE(a_long_list_is_sent_as_batches_that_fit),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
