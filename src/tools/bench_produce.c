@@ -14,10 +14,11 @@
 #include "tools/bench.h"
 
 #define MOST_THREADS 1024
+#define MOST_BATCH   1024
 
 struct bench_produce {
     const char *namesrv, *topic, *group, *mode, *output, *serialize;
-    int64_t count, size, threads, window, warmup;
+    int64_t count, size, batch, threads, window, warmup;
     bool json;
     rmq_producer *producer;
     void *body;
@@ -63,17 +64,25 @@ static rmq_message *make_message(struct bench_produce *b)
     return message;
 }
 
-static void send_sync(struct bench_produce *b, struct bench_times *times)
+/* One message, or a batch of n. */
+static void send_sync(struct bench_produce *b, int64_t n, struct bench_times *times)
 {
+    rmq_message *list[MOST_BATCH];
     rmq_send_result *result = NULL;
     rmq_error *err = NULL;
     int64_t begin = tool_now_us();
-    rmq_message *message = make_message(b);
-    rmq_status st = rmq_producer_send(b->producer, message, 0, &result, &err);
+    for (int64_t i = 0; i < n; i++) {
+        list[i] = make_message(b);
+    }
+    rmq_status st = n == 1 ? rmq_producer_send(b->producer, list[0], 0, &result, &err)
+                           : rmq_producer_send_batch(b->producer, (const rmq_message *const *)list,
+                                                     (size_t)n, 0, &result, &err);
     if (st != RMQ_OK) {
         note_error(b, st, err);
     }
-    rmq_message_destroy(message);
+    for (int64_t i = 0; i < n; i++) {
+        rmq_message_destroy(list[i]);
+    }
     rmq_send_result_destroy(result);
     rmq_error_destroy(err);
     bench_add(times, tool_now_us() - begin);
@@ -83,9 +92,12 @@ static void *work_sync(void *user)
 {
     struct bench_worker *worker = user;
     struct bench_produce *b = worker->bench;
-    while (atomic_fetch_add_explicit(&b->claimed, 1, memory_order_relaxed) < b->goal) {
-        send_sync(b, &worker->times);
-        atomic_fetch_add_explicit(&b->done, 1, memory_order_relaxed);
+    int64_t at;
+    while ((at = atomic_fetch_add_explicit(&b->claimed, b->batch, memory_order_relaxed)) <
+           b->goal) {
+        int64_t n = b->batch < b->goal - at ? b->batch : b->goal - at;
+        send_sync(b, n, &worker->times);
+        atomic_fetch_add_explicit(&b->done, n, memory_order_relaxed);
     }
     return NULL;
 }
@@ -245,6 +257,9 @@ static int check_options(struct bench_produce *b)
         strcmp(b->mode, "oneway") != 0) {
         return tool_wrong("--mode is sync, async or oneway, not '%s'", b->mode);
     }
+    if (b->batch > 1 && strcmp(b->mode, "sync") != 0) {
+        return tool_wrong("--batch is for --mode sync");
+    }
     if (b->warmup < 0) {
         b->warmup = b->count / 5 < 20000 ? b->count / 5 : 20000;
     }
@@ -270,6 +285,7 @@ int tool_bench_produce(int argc, char **argv)
                               .mode = "sync",
                               .count = 100000,
                               .size = 1024,
+                              .batch = 1,
                               .threads = 16,
                               .window = 1000,
                               .warmup = -1,
@@ -283,6 +299,8 @@ int tool_bench_produce(int argc, char **argv)
         {'c', "count", TOOL_NUMBER, &b.count, "N", "messages that are measured; default 100000", 1,
          INT64_MAX / 2},
         {'s', "size", TOOL_NUMBER, &b.size, "BYTES", "bytes of a body; default 1024", 0, 1 << 27},
+        {0, "batch", TOOL_NUMBER, &b.batch, "N", "sync: messages of one send; default 1", 1,
+         MOST_BATCH},
         {0, "threads", TOOL_NUMBER, &b.threads, "N",
          "sync: callers of the one producer; default 16", 1, MOST_THREADS},
         {0, "window", TOOL_NUMBER, &b.window, "N", "async: sends on their way; default 1000", 1,

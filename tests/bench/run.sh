@@ -77,12 +77,10 @@ measure() {
     esac
 }
 
-produce_args() {  # sync|async NS
-    if [ "$1" = sync ]; then
-        echo "-n $2 -t Bench --mode sync --count $sync_count --size 1024 --threads 16 --warmup $warm"
-    else
-        echo "-n $2 -t Bench --mode async --count $async_count --size 1024 --window 1000 --warmup $warm"
-    fi
+produce_args() {  # sync|async NS SIZE COUNT
+    local way="--threads 16"
+    [ "$1" = sync ] || way="--window 1000"
+    echo "-n $2 -t Bench --mode $1 --count $4 --size $3 $way --warmup $(($4 < warm * 10 ? $4 / 10 : warm))"
 }
 
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a + 0 > 0 && b + 0 > 0) printf "%.1fx", b / a; else printf "-" }'; }
@@ -92,24 +90,16 @@ client_row() {  # NAME LIMIT BARE OURS GO JAVA
 }
 
 bench_client() {
-    local ns=$1 kind bare ours gov javav
+    local ns=$1 bare
     "$rmq" topic create -n "$ns" -t Bench -q 8 > "$work/topic" 2>&1 || { cat "$work/topic"; exit 1; }
     printf '\n%-28s %8s %8s | %8s %8s %8s %8s\n' "client, CPU µs a message" "Go/ours" "Java/ours" bare ours Go Java
-    for kind in sync async; do
-        [ "$what" != consumer ] || break
-        bare=$(measure bare "$B/bench/bare_bench" $kind $sync_count)
-        # shellcheck disable=SC2046
-        ours=$(measure ours "$rmq" bench produce $(produce_args $kind "$ns") -o json)
-        gov=-
-        javav=-
-        # shellcheck disable=SC2046
-        [ -z "$go" ] || gov=$(measure go "$go" produce $(produce_args $kind "$ns"))
-        # shellcheck disable=SC2046
-        [ -z "$java" ] || javav=$(measure java "$java" produce $(produce_args $kind "$ns"))
-        [ $kind = sync ] && client_row "sync, 16 threads" 19 "$bare" "$ours" "$gov" "$javav"
-        [ $kind = async ] && client_row "async, window 1000" 5 "$bare" "$ours" "$gov" "$javav"
-    done
-    [ "$what" != producer ] || { "$B/bench/producer_bench" "$ns" "$scale"; return 0; }
+    if [ "$what" != consumer ]; then
+        bare=$(measure bare "$B/bench/bare_bench" sync $sync_count)
+        produce_row "sync, 16 threads" 19 "$bare" "$(produce_args sync "$ns" 1024 $sync_count)"
+        bare=$(measure bare "$B/bench/bare_bench" async $sync_count)
+        produce_row "async, window 1000" 5 "$bare" "$(produce_args async "$ns" 1024 $async_count)"
+    fi
+    [ "$what" != producer ] || { produce_other_sizes "$ns"; "$B/bench/producer_bench" "$ns" "$scale"; return 0; }
     [ "$what" != consumer ] || fill "$ns" Bench 1024 $((consume_count + warm))
     bare=$(measure bare "$B/bench/bare_bench" consume $consume_count)
     consume_row "push consume, 8 queues" 1.2 "$bare" "$ns" Bench $consume_count $warm
@@ -118,6 +108,30 @@ bench_client() {
 
 fill() {  # NS TOPIC SIZE COUNT
     "$rmq" bench produce -n "$1" -t "$2" --mode async --count "$4" --size "$3" --window 1000 --warmup 0 > /dev/null 2>&1
+}
+
+produce_row() {  # NAME LIMIT BARE ARGS
+    local ours gov=- javav=-
+    # shellcheck disable=SC2086
+    ours=$(measure ours "$rmq" bench produce $4 -o json)
+    # shellcheck disable=SC2086
+    [ -z "$go" ] || gov=$(measure go "$go" produce $4)
+    # shellcheck disable=SC2086
+    [ -z "$java" ] || javav=$(measure java "$java" produce $4)
+    client_row "$1" "$2" "$3" "$ours" "$gov" "$javav"
+}
+
+produce_other_sizes() {  # NS
+    local size kind count
+    for kind in sync async; do
+        for size in 128 16384; do
+            count=$((size > 1024 ? sync_count / 4 : sync_count))
+            produce_row "  $kind, bodies of $size B" "" - "$(produce_args $kind "$1" $size $count)"
+        done
+    done
+    for size in 128 1024; do
+        produce_row "  batch of 32, $size B each" "" - "$(produce_args sync "$1" $size $((sync_count * 2))) --batch 32"
+    done
 }
 
 consume_row() {  # NAME LIMIT BARE NS TOPIC COUNT WARMUP

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"sort"
 	"strings"
@@ -26,7 +27,8 @@ import (
 
 type options struct {
 	namesrv, topic, group, mode                    string
-	count, warmup, size, threads, window, deadline int
+	count, warmup, size, batch                     int
+	threads, window, deadline                      int
 }
 
 type report struct {
@@ -99,7 +101,17 @@ func (b *bench) message() *primitive.Message {
 	return primitive.NewMessage(b.topic, make([]byte, b.size))
 }
 
+// What one send takes: a message, or a batch.
+func (b *bench) messages() []*primitive.Message {
+	list := make([]*primitive.Message, b.batch)
+	for i := range list {
+		list[i] = b.message()
+	}
+	return list
+}
+
 func (b *bench) sync(count int) []int64 {
+	count /= b.batch
 	micros := make([]int64, count)
 	var next int64 = -1
 	var running sync.WaitGroup
@@ -109,7 +121,7 @@ func (b *bench) sync(count int) []int64 {
 			defer running.Done()
 			for i := atomic.AddInt64(&next, 1); i < int64(count); i = atomic.AddInt64(&next, 1) {
 				begin := time.Now()
-				if _, err := b.producer.SendSync(context.Background(), b.message()); err != nil {
+				if _, err := b.producer.SendSync(context.Background(), b.messages()...); err != nil {
 					atomic.AddInt64(&b.errors, 1)
 				}
 				micros[i] = time.Since(begin).Microseconds()
@@ -159,7 +171,7 @@ func (b *bench) oneway(count int) []int64 {
 func produce(o options) {
 	p, err := rocketmq.NewProducer(
 		producer.WithNsResolver(primitive.NewPassthroughResolver(strings.Split(o.namesrv, ";"))),
-		producer.WithGroupName(o.group))
+		producer.WithGroupName(o.group), producer.WithCompressMsgBodyOverHowmuch(math.MaxInt32))
 	if err != nil {
 		die("%v", err)
 	}
@@ -227,6 +239,7 @@ func main() {
 	flags.IntVar(&o.count, "count", 100000, "messages that are measured")
 	flags.IntVar(&o.warmup, "warmup", 20000, "messages before that")
 	flags.IntVar(&o.size, "size", 1024, "bytes of a body")
+	flags.IntVar(&o.batch, "batch", 1, "messages of one send, sync")
 	flags.IntVar(&o.threads, "threads", 16, "goroutines that send or receive")
 	flags.IntVar(&o.window, "window", 1000, "sends on the way, async")
 	flags.IntVar(&o.deadline, "timeout", 120, "seconds to wait for messages, consume")

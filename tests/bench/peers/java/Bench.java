@@ -5,8 +5,10 @@ import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -29,6 +31,7 @@ final class Bench {
     private final int count;
     private final int warmup;
     private final int size;
+    private final int batch;
     private final int threads;
     private final AtomicInteger errors = new AtomicInteger();
     private DefaultMQProducer producer;
@@ -42,6 +45,7 @@ final class Bench {
         count = number("count", 100_000);
         warmup = number("warmup", 20_000);
         size = number("size", 1024);
+        batch = number("batch", 1);
         threads = number("threads", 16);
     }
 
@@ -96,6 +100,7 @@ final class Bench {
     private boolean produce() throws Exception {
         producer = new DefaultMQProducer(get("g", "javabench"));
         producer.setNamesrvAddr(get("n", "127.0.0.1:9876"));
+        producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
         producer.start();
         String mode = get("mode", "sync");
         send(mode, warmup);
@@ -119,7 +124,21 @@ final class Bench {
         return new Message(get("t", ""), new byte[size]);
     }
 
-    private long[] sync(int n) throws Exception {
+    /** What one send takes: a message, or a batch. */
+    private void sendWaiting() throws Exception {
+        if (batch == 1) {
+            producer.send(message());
+            return;
+        }
+        List<Message> list = new ArrayList<>(batch);
+        for (int i = 0; i < batch; i++) {
+            list.add(message());
+        }
+        producer.send(list);
+    }
+
+    private long[] sync(int messages) throws Exception {
+        int n = messages / batch;
         long[] nanos = new long[n];
         AtomicInteger next = new AtomicInteger();
         Thread[] workers = new Thread[threads];
@@ -128,7 +147,7 @@ final class Bench {
                 for (int i = next.getAndIncrement(); i < n; i = next.getAndIncrement()) {
                     long from = System.nanoTime();
                     try {
-                        producer.send(message());
+                        sendWaiting();
                     } catch (Exception e) {
                         errors.incrementAndGet();
                     }
