@@ -6,11 +6,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -129,6 +131,46 @@ void *rq_sys_mmap_file(int fd, size_t size, bool writable)
     }
     void *p = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
     return p == MAP_FAILED ? NULL : p;
+}
+
+int rq_sys_mmap_over(int fd, off_t from, void *p, size_t size)
+{
+    if (faulted(RQ_SYS_MMAP)) {
+        return -1;
+    }
+    void *at = mmap(p, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, from);
+    return at == MAP_FAILED ? -1 : 0;
+}
+
+int rq_sys_mmap_zeros(void *p, size_t size)
+{
+    void *at =
+        mmap(p, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return at == MAP_FAILED ? -1 : 0;
+}
+
+bool rq_sys_is_tmpfs(int fd)
+{
+    struct statfs info;
+    return fstatfs(fd, &info) == 0 && info.f_type == TMPFS_MAGIC;
+}
+
+bool rq_sys_can_read(const void *p, size_t n)
+{
+#ifdef MADV_POPULATE_READ
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)p / page * page;
+    size_t size = (size_t)((uintptr_t)p - from) + n;
+    int saved = errno;
+    bool can = madvise((void *)from, size, MADV_POPULATE_READ) == 0 ||
+               (errno != EFAULT && errno != EHWPOISON);
+    errno = saved;
+    return can;
+#else
+    (void)p;
+    (void)n;
+    return true;
+#endif
 }
 
 int rq_sys_munmap(void *p, size_t n)

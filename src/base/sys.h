@@ -36,7 +36,15 @@ int rq_sys_msync(void *p, size_t n); /* MS_SYNC */
 int rq_sys_write_back(int fd, off_t from, off_t n);
 int rq_sys_syncfs(int fd); /* the whole file system that an open file is on */
 void *rq_sys_mmap_file(int fd, size_t size, bool writable); /* NULL on failure, with errno */
+/* Bytes of a file from a page's begin on are mapped writable at p, in place of what is there. */
+int rq_sys_mmap_over(int fd, off_t from, void *p, size_t size);
+/* Zeros that take no memory take the place of what is mapped at p, a page's begin; read only. */
+int rq_sys_mmap_zeros(void *p, size_t size);
+/* Whether mapped bytes can be read, which may bring them into memory: false where reading them would
+ * end the process (SIGBUS), as of now. True where the system cannot tell. */
+bool rq_sys_can_read(const void *p, size_t n);
 int rq_sys_munmap(void *p, size_t n);
+bool rq_sys_is_tmpfs(int fd); /* whether an open file is on one */
 int rq_sys_rename(const char *from, const char *to);
 int rq_sys_sync_dir_of(const char *path); /* makes the name of path durable: syncs its directory */
 /* reserves blocks; falls back to ftruncate where unsupported */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sys.h"
 
@@ -42,13 +43,34 @@ void rq_mapped_file_close_fd(struct rq_mapped_file *file)
     }
 }
 
+/* Only a help: a hole that cannot be mapped stays what it is. */
+static void map_zeros(struct rq_mapped_file *file, off_t from, off_t upto)
+{
+    if (upto > from) {
+        rq_sys_mmap_zeros(file->data + from, (size_t)(upto - from));
+    }
+}
+
+/* Where reading a hole takes a block, a full file system would end the process (SIGBUS): holes from
+ * a place on are mapped as zeros until they are reserved. */
+static void map_holes(struct rq_mapped_file *file, int fd, size_t from)
+{
+    off_t size = (off_t)file->size;
+    off_t hole = file->holes_take_room ? lseek(fd, (off_t)from, SEEK_HOLE) : -1;
+    while (hole >= 0 && hole < size) {
+        off_t data = lseek(fd, hole, SEEK_DATA);
+        map_zeros(file, hole, data < 0 ? size : data);
+        hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+    }
+}
+
 static rmq_status io_error(rmq_error **err, const char *what, const char *path, int error)
 {
     return rq_error_set(err, rq_store_io_status(error), "%s %s: %s", what, path, strerror(error));
 }
 
-/* Length of the open file, made right for a new one. */
-static rmq_status check_size(struct rq_mapped_file *file, rmq_error **err)
+/* Length of the open file, made right for a new one: fresh is set for that. */
+static rmq_status check_size(struct rq_mapped_file *file, bool *fresh, rmq_error **err)
 {
     struct stat info;
     if (fstat(file->fd, &info) < 0) {
@@ -64,6 +86,7 @@ static rmq_status check_size(struct rq_mapped_file *file, rmq_error **err)
         return rq_error_set(err, RMQ_ERR_CORRUPT, "%s has %lld bytes, expected %zu", file->path,
                             (long long)info.st_size, file->size);
     }
+    *fresh = true;
     int error = rq_disk_fault(file->disk, RQ_DISK_ALLOCATE);
     if (!error && rq_sys_ftruncate(file->fd, (off_t)file->size) < 0) {
         error = errno;
@@ -109,16 +132,21 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
     if (file->fd < 0) {
         st = io_error(err, "open", path, error ? error : errno);
     }
+    bool fresh = false;
     if (st == RMQ_OK) {
-        st = check_size(file, err);
+        st = check_size(file, &fresh, err);
     }
     if (st == RMQ_OK) {
         file->data = rq_sys_mmap_file(file->fd, size, true);
         st = file->data ? RMQ_OK : io_error(err, "map", path, errno);
     }
+    if (st == RMQ_OK) {
+        file->holes_take_room = rq_sys_is_tmpfs(file->fd);
+        map_holes(file, file->fd, 0);
+    }
     if (st != RMQ_OK) {
-        if (create && file->fd >= 0 && rq_mapped_file_written(file) == 0) {
-            rq_sys_unlink(path); /* new, or without content */
+        if (create && fresh) {
+            rq_sys_unlink(path);
         }
         rq_mapped_file_release(file);
         return st;
@@ -139,6 +167,11 @@ static int reserve_to(struct rq_mapped_file *file, int fd, size_t upto)
     int error = rq_disk_fault(file->disk, RQ_DISK_ALLOCATE);
     if (error || rq_sys_fallocate(fd, (off_t)upto) < 0) {
         return error ? error : errno;
+    }
+    size_t before = atomic_load_explicit(&file->reserved, memory_order_relaxed);
+    if (file->holes_take_room &&
+        rq_sys_mmap_over(fd, (off_t)before, file->data + before, upto - before) < 0) {
+        return errno;
     }
     atomic_store_explicit(&file->reserved, upto, memory_order_release);
     return 0;
@@ -193,6 +226,32 @@ void rq_mapped_file_new_from(struct rq_mapped_file *file, size_t from)
     if (page < file->size) {
         madvise(file->data + page, file->size - page, MADV_RANDOM);
     }
+}
+
+static void tell_unreadable(struct rq_mapped_file *file)
+{
+    if (!atomic_exchange_explicit(&file->told, true, memory_order_relaxed)) {
+        RQ_LOG(ERROR, "a file of the store cannot be read any more", "path=%s", file->path);
+    }
+}
+
+bool rq_mapped_file_can_read(struct rq_mapped_file *file, const char *p, size_t n)
+{
+    bool can = rq_sys_can_read(p, n);
+    if (!can) {
+        tell_unreadable(file);
+    }
+    return can;
+}
+
+bool rq_mapped_file_is_long_enough(struct rq_mapped_file *file)
+{
+    struct stat info; /* one that was deleted is whole as long as it is mapped */
+    bool is = stat(file->path, &info) < 0 || info.st_size >= (off_t)file->size;
+    if (!is) {
+        tell_unreadable(file);
+    }
+    return is;
 }
 
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
@@ -255,6 +314,7 @@ rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, bool sync
     if (error == 0 && synced && rq_disk_sync_file(file->disk, file->path, fd) < 0) {
         error = errno;
     }
+    map_holes(file, fd, at - at % RQ_STORE_PAGE);
     close(fd);
     atomic_store_explicit(&file->reserved, 0, memory_order_relaxed);
     return error == 0 ? RMQ_OK : io_error(err, "cut off the end of", file->path, error);

@@ -3,8 +3,8 @@
 /*
  * A file of fixed size, mapped whole, its blocks reserved piece by piece before they are written: a
  * full disk is then an error of rq_mapped_file_reserve and never a SIGBUS, and making a file of 1
- * GiB costs nothing at first. Counted: readers keep it mapped beyond its deletion. Counterpart:
- * DefaultMappedFile.
+ * GiB costs nothing at first. Where reading a hole takes a block, too, holes are mapped as zeros
+ * instead. Counted: readers keep it mapped beyond its deletion. Counterpart: DefaultMappedFile.
  */
 #ifndef RQ_STORE_MAPPED_FILE_H
 #define RQ_STORE_MAPPED_FILE_H
@@ -29,6 +29,9 @@ static inline rmq_status rq_store_io_status(int error)
 
 #define RQ_STORE_PAGE 4096 /* the page of all "least pages" rules, whatever the machine's is */
 
+/* No file begins behind it, so that the sum of an offset and a size is one, too. */
+#define RQ_STORE_OFFSET_MAX (INT64_MAX / 2)
+
 struct rq_mapped_file {
     /* immutable after create */
     char *data;
@@ -40,6 +43,7 @@ struct rq_mapped_file {
     bool keeps_fd;
     bool syncs_name;
     bool cut; /* recovery: it had lost its end, or was missing, and reads as zero there */
+    bool holes_take_room; /* on a file system where reading a hole takes a block: tmpfs */
     struct rq_disk *disk; /* of the store, not used after its close; NULL = the plain calls */
     /* atomic: reference count; the last one unmaps */
     atomic_uint refs;
@@ -55,6 +59,8 @@ struct rq_mapped_file {
     /* owned by who readies files for appends: before it the pages are in memory and, where that is
      * wanted, the blocks in use */
     size_t readied;
+    /* atomic: relaxed; it was told that the file cannot be read */
+    atomic_bool told;
     /* owned by the flusher */
     size_t flushed;
     bool has_name; /* its name is durable */
@@ -95,6 +101,15 @@ void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
  * a turn of their journal, and later ones of the same block do not. Only a help that promises
  * nothing: what it cannot write, a sync finds again. */
 void rq_mapped_file_use_blocks(const struct rq_mapped_file *file, size_t from, size_t upto);
+
+/* Whether n mapped bytes of the file can be read: another process may have shortened it, or the disk
+ * not give them, and reading would end the process (SIGBUS). As of now, so that only a file that is
+ * shortened right behind this is still a danger; writing is not looked at. The first time that they
+ * cannot is logged. Any thread. */
+bool rq_mapped_file_can_read(struct rq_mapped_file *file, const char *p, size_t n);
+
+/* The same of the whole file, by its length. */
+bool rq_mapped_file_is_long_enough(struct rq_mapped_file *file);
 
 /* Whether the system reads pages ahead of those that are read. Any thread; only a help. */
 void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on);

@@ -44,7 +44,7 @@ void rq_mapped_file_queue_free(struct rq_mapped_file_queue *queue)
 static bool parse_name(const char *name, int64_t *start)
 {
     return strlen(name) == NAME_DIGITS && strspn(name, "0123456789") == NAME_DIGITS &&
-           rq_slice_to_i64(rq_slice_str(name), start);
+           rq_slice_to_i64(rq_slice_str(name), start) && *start <= RQ_STORE_OFFSET_MAX;
 }
 
 static int compare_starts(const void *a, const void *b)
@@ -241,6 +241,9 @@ rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, bool *l
 
 bool rq_mapped_file_queue_is_whole(const struct rq_mapped_file_queue *queue)
 {
+    if (queue->count > 0 && queue->files[0]->start % (int64_t)queue->file_size != 0) {
+        return false;
+    }
     for (size_t i = 1; i < queue->count; i++) {
         if (queue->files[i]->start != queue->files[i - 1]->start + (int64_t)queue->file_size) {
             return false;
@@ -353,21 +356,33 @@ void rq_mapped_file_queue_read_ahead(struct rq_mapped_file_queue *queue, bool on
     rq_mutex_unlock(&queue->lock);
 }
 
-/* Takes the file at index out and deletes it; on a failure it stays. */
-static rmq_status remove_at(struct rq_mapped_file_queue *queue, size_t index, rmq_error **err)
+static void take_out(struct rq_mapped_file_queue *queue, size_t index)
 {
     struct rq_mapped_file *file = queue->files[index];
-    rmq_status st = rq_mapped_file_unlink(file, err);
-    if (st != RMQ_OK) {
-        return st;
-    }
     rq_mutex_lock(&queue->lock);
     queue->count--;
     memmove(queue->files + index, queue->files + index + 1,
             (queue->count - index) * sizeof(*queue->files));
     rq_mutex_unlock(&queue->lock);
     rq_mapped_file_release(file);
-    return RMQ_OK;
+}
+
+/* Takes the file at index out and deletes it; on a failure it stays. */
+static rmq_status remove_at(struct rq_mapped_file_queue *queue, size_t index, rmq_error **err)
+{
+    rmq_status st = rq_mapped_file_unlink(queue->files[index], err);
+    if (st == RMQ_OK) {
+        take_out(queue, index);
+    }
+    return st;
+}
+
+void rq_mapped_file_queue_forget_first(struct rq_mapped_file_queue *queue,
+                                       struct rq_mapped_file *file)
+{
+    if (queue->count > 0 && queue->files[0] == file) {
+        take_out(queue, 0);
+    }
 }
 
 rmq_status rq_mapped_file_queue_remove_last(struct rq_mapped_file_queue *queue, rmq_error **err)

@@ -35,7 +35,8 @@ void rq_mapped_file_queue_free(struct rq_mapped_file_queue *queue);
 rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, bool *lengthened,
                                      rmq_error **err);
 
-/* Whether each file begins where the one before it ends. */
+/* Whether each file begins where the one before it ends, and the first one at a multiple of their
+ * size. */
 bool rq_mapped_file_queue_is_whole(const struct rq_mapped_file_queue *queue);
 
 /* The file that holds offset, and the first one, both retained; NULL when there is none. */
@@ -60,6 +61,11 @@ rmq_status rq_mapped_file_queue_add(struct rq_mapped_file_queue *queue, struct r
 /* Writer: takes files out and deletes them. */
 rmq_status rq_mapped_file_queue_remove_last(struct rq_mapped_file_queue *queue, rmq_error **err);
 rmq_status rq_mapped_file_queue_remove_first(struct rq_mapped_file_queue *queue, rmq_error **err);
+
+/* Writer: the first file, whose name is gone, is taken out. Nothing happens when another one is the
+ * first by now. The caller has a reference of its own. */
+void rq_mapped_file_queue_forget_first(struct rq_mapped_file_queue *queue,
+                                       struct rq_mapped_file *file);
 
 /* Whether the system reads ahead in the files, those that come later, too. Any thread. */
 void rq_mapped_file_queue_read_ahead(struct rq_mapped_file_queue *queue, bool on);
