@@ -81,7 +81,7 @@ typedef struct rmq_store_queue {
     int64_t log_max_offset;
 } rmq_store_queue;
 
-/* One message. Pointers are borrowed until close. */
+/* One message. Pointers are borrowed until the next call with the handle. */
 typedef struct rmq_store_message {
     int64_t queue_offset;
     int64_t commit_log_offset;
@@ -160,7 +160,8 @@ RMQ_API bool rmq_store_queue_at(const rmq_store *store, size_t index, rmq_store_
 
 /* Message number offset of queue number index; size is sizeof(rmq_store_message). Errors:
  * RMQ_ERR_NOT_FOUND (no such message, or retention took it), RMQ_ERR_CORRUPT (the entry leads to no
- * message of this queue, or its CRC is wrong). Since 0.1.0. */
+ * message of this queue, or its CRC is wrong), RMQ_ERR_IO (a file cannot be read, or another
+ * program shortened it), RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_store_message_at(const rmq_store *store, size_t index, int64_t offset,
                                         rmq_store_message *out, size_t size, rmq_error **err);
 
@@ -168,7 +169,7 @@ RMQ_API rmq_status rmq_store_message_at(const rmq_store *store, size_t index, in
  * entries, each entry with its message, and the chains of the index. size is
  * sizeof(rmq_store_check). What is wrong is in out, not in the returned status. Errors:
  * RMQ_ERR_BUSY (a broker has the store open: its files change), RMQ_ERR_STATE (progress said stop),
- * RMQ_ERR_NOMEM. Since 0.1.0. */
+ * RMQ_ERR_IO (a file cannot be read, or another program shortened it), RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_store_verify(rmq_store *store, rmq_store_check *out, size_t size,
                                     rmq_error **err);
 

@@ -7,9 +7,10 @@
 
 #include "base/bytes.h"
 
-#define HEADER_BYTES 40
+#define HEADER_BYTES RQ_INDEX_HEADER_BYTES
 #define SLOT_BYTES   4
-#define ENTRY_BYTES  20
+#define ENTRY_BYTES  RQ_INDEX_ENTRY_BYTES
+#define TIME_MAX     (INT64_MAX / 2) /* seconds are added to it */
 
 /* Places in the header. */
 #define AT_BEGIN_TIME   0
@@ -24,12 +25,22 @@ size_t rq_index_file_size(uint32_t slots, uint32_t entries)
     return HEADER_BYTES + (size_t)slots * SLOT_BYTES + (size_t)entries * ENTRY_BYTES;
 }
 
+static int64_t read_time(const char *p)
+{
+    int64_t time = (int64_t)rq_load_be64(p);
+    return time < 0 ? 0 : time > TIME_MAX ? TIME_MAX : time;
+}
+
 void rq_index_file_read_header(const struct rq_index *index, const struct rq_mapped_file *file,
                                struct rq_index_header *out)
 {
-    const char *p = file->data;
-    out->begin_time = (int64_t)rq_load_be64(p + AT_BEGIN_TIME);
-    out->end_time = (int64_t)rq_load_be64(p + AT_END_TIME);
+    rq_index_header_parse(index, file->data, out);
+}
+
+void rq_index_header_parse(const struct rq_index *index, const char *p, struct rq_index_header *out)
+{
+    out->begin_time = read_time(p + AT_BEGIN_TIME);
+    out->end_time = read_time(p + AT_END_TIME);
     out->begin_offset = (int64_t)rq_load_be64(p + AT_BEGIN_OFFSET);
     out->end_offset = (int64_t)rq_load_be64(p + AT_END_OFFSET);
     out->slot_count = rq_load_be32(p + AT_SLOT_COUNT);

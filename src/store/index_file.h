@@ -22,7 +22,11 @@ struct rq_index_header {
 
 size_t rq_index_file_size(uint32_t slots, uint32_t entries);
 
-/* A count that cannot be is read as the nearest that can. */
+/* The header's bytes. A count or a time that cannot be is read as the nearest that can. */
+#define RQ_INDEX_HEADER_BYTES 40
+#define RQ_INDEX_ENTRY_BYTES  20
+void rq_index_header_parse(const struct rq_index *index, const char *p,
+                           struct rq_index_header *out);
 void rq_index_file_read_header(const struct rq_index *index, const struct rq_mapped_file *file,
                                struct rq_index_header *out);
 void rq_index_file_write_header(struct rq_mapped_file *file, const struct rq_index_header *header);

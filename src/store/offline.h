@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * A store that nobody has open, mapped for reading: what <rmq/store.h> looks at. Nothing here
- * writes or repairs; files of any size are taken as they are. One thread at a time.
+ * A store that is only looked at: what <rmq/store.h> tells. Nothing here writes or repairs; files
+ * of any size are taken as they are. A read that fails is noted as trouble, which each operation
+ * asks for at its end. One thread at a time.
  */
 #ifndef RQ_STORE_OFFLINE_H
 #define RQ_STORE_OFFLINE_H
@@ -14,22 +15,9 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "store/checkpoint.h"
-#include "store/index.h"
+#include "store/index_file.h"
+#include "store/offline_files.h"
 #include "store/record.h"
-
-struct rq_offline_file {
-    const char *data; /* NULL when empty */
-    size_t size;
-    int64_t start; /* offset of the first byte, by its name; of index files the name itself */
-};
-
-/* Files of one directory in the order of their names. */
-struct rq_offline_files {
-    struct rq_offline_file *files;
-    size_t count;
-    size_t cap;
-    size_t file_size; /* that each should have; 0 = there is none */
-};
 
 struct rq_offline_queue {
     char *topic;
@@ -51,6 +39,7 @@ struct rq_offline_queue {
 struct rmq_store {
     char root[PATH_MAX / 2];
     rmq_store_options options;
+    struct rq_offline_trouble trouble;
     char *commit_log_dir;
     struct rq_offline_files log;
     struct rq_offline_files index_files;
@@ -61,7 +50,9 @@ struct rmq_store {
     struct rq_map by_name; /* key as of rq_offline_queue_of */
     struct rq_checkpoint checkpoint;
     int64_t log_end;
+    int64_t first_time;
     int64_t last_time;
+    int64_t index_entries;
     bool verified;
     bool closed;
     bool in_use;
@@ -73,19 +64,8 @@ struct rmq_store {
 rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, int *lock_fd,
                            rmq_store **out, rmq_error **err);
 
-/* Maps every file of a directory whose name has that many digits. A directory that is missing has
- * none. */
-rmq_status rq_offline_files_load(struct rq_offline_files *files, const char *dir, size_t digits,
-                                 rmq_error **err);
-void rq_offline_files_free(struct rq_offline_files *files);
-
-/* Bytes at an offset, and how many follow in that file; NULL when no file has it. */
-const char *rq_offline_at(const struct rq_offline_files *files, int64_t offset, size_t *left);
-
-/* The file that begins at or is the first behind an offset; NULL beyond the last. */
-const struct rq_offline_file *rq_offline_from(const struct rq_offline_files *files, int64_t offset);
-
-/* The good record at an offset of the commit log. */
+/* The good record at an offset of the commit log; its slices last up to the next read of the
+ * log. */
 enum rq_record_kind rq_offline_record(const struct rmq_store *store, int64_t offset, bool check_crc,
                                       struct rq_record *out);
 
@@ -111,8 +91,21 @@ rmq_status rq_offline_queue_of(struct rmq_store *store, struct rq_slice topic, i
 
 /* offline_index.c: loads the index files and finds out how many slots they have. */
 rmq_status rq_offline_index_load(struct rmq_store *store, rmq_error **err);
-struct rq_mapped_file rq_offline_index_file(const struct rq_offline_file *file);
-int64_t rq_offline_index_entries(const struct rmq_store *store);
+
+/* Whether an index file has the size that the others have. */
+bool rq_offline_index_is_readable(const struct rmq_store *store,
+                                  const struct rq_offline_file *file);
+
+/* The header of a file that is readable; false when it could not be read. */
+bool rq_offline_index_header(const struct rmq_store *store, const struct rq_offline_file *file,
+                             struct rq_index_header *out);
+
+/* Entry of that number, and the number in a slot, of a readable file; NULL, or 0, when it could not
+ * be read. Each up to the next call with that window. */
+const char *rq_offline_index_entry(const struct rmq_store *store, struct rq_offline_window *window,
+                                   const struct rq_offline_file *file, uint32_t number);
+uint32_t rq_offline_index_slot(const struct rmq_store *store, struct rq_offline_window *window,
+                               const struct rq_offline_file *file, uint32_t slot);
 
 /* Options as the program gave them, completed. */
 void rq_offline_options(rmq_store_options *out, const rmq_store_options *given);

@@ -32,20 +32,18 @@ static void count_queues(const struct rmq_store *store, rmq_store_info *info)
 
 void rmq_store_get_info(const rmq_store *store, rmq_store_info *out, size_t size)
 {
-    struct rq_record first;
     if (!store || !out) {
         return;
     }
     int64_t min = store->log.count > 0 ? store->log.files[0].start : 0;
-    bool any = rq_offline_record(store, min, false, &first) == RQ_RECORD_GOOD;
     rmq_store_info info = {
         .commit_log_min_offset = min,
         .commit_log_max_offset = store->log_end,
         .commit_log_file_size = (int64_t)store->log.file_size,
         .commit_log_files = (int64_t)store->log.count,
         .index_files = (int64_t)store->index_files.count,
-        .index_entries = rq_offline_index_entries(store),
-        .first_store_timestamp_ms = any ? first.store_timestamp : 0,
+        .index_entries = store->index_entries,
+        .first_store_timestamp_ms = store->first_time,
         .last_store_timestamp_ms = store->last_time,
         .physic_msg_timestamp_ms = store->checkpoint.commit_log_time,
         .logics_msg_timestamp_ms = store->checkpoint.queue_time,
@@ -111,25 +109,38 @@ static void fill_message(const struct rq_msg *msg, const struct rq_store_entry *
     rq_msgid_of_offset(&msg->store_host, msg->commit_log_offset, out->msg_id);
 }
 
+/* The message that an entry of a queue leads to; false when it is not there. */
+static bool read_message(const struct rmq_store *store, const struct rq_offline_queue *queue,
+                         int64_t number, const struct rq_store_entry *entry, struct rq_msg *out)
+{
+    struct rq_record record;
+    if (rq_offline_record(store, entry->commit_log_offset, true, &record) != RQ_RECORD_GOOD ||
+        record.queue_offset != number || record.queue_id != queue->queue_id ||
+        !rq_slice_eq_str(record.topic, queue->topic)) {
+        return false;
+    }
+    const char *p = rq_offline_at(&store->log, entry->commit_log_offset, record.size);
+    struct rq_cursor c = rq_cursor(p, p ? record.size : 0);
+    return rq_msg_decode(&c, out, NULL) == RMQ_OK;
+}
+
 rmq_status rmq_store_message_at(const rmq_store *store, size_t index, int64_t offset,
                                 rmq_store_message *out, size_t size, rmq_error **err)
 {
     const struct rq_offline_queue *queue = queue_at(store, index);
     struct rq_store_entry entry;
+    struct rq_msg msg;
     bool real = false;
-    if (!queue || offset < queue->min || !rq_offline_entry(queue, offset, &entry, &real) || !real) {
+    bool found = queue && offset >= queue->min && rq_offline_entry(queue, offset, &entry, &real);
+    bool good = found && real && read_message(store, queue, offset, &entry, &msg);
+    rmq_status st = queue ? rq_offline_take_trouble(queue->files.trouble, err) : RMQ_OK;
+    if (st != RMQ_OK) {
+        return st;
+    }
+    if (!found || !real) {
         return rq_error_set(err, RMQ_ERR_NOT_FOUND, "there is no message %" PRId64, offset);
     }
-    struct rq_record record;
-    struct rq_msg msg;
-    size_t left = 0;
-    const char *p = rq_offline_at(&store->log, entry.commit_log_offset, &left);
-    bool good =
-        rq_offline_record(store, entry.commit_log_offset, true, &record) == RQ_RECORD_GOOD &&
-        record.queue_offset == offset && record.queue_id == queue->queue_id &&
-        rq_slice_eq_str(record.topic, queue->topic);
-    struct rq_cursor c = rq_cursor(p, good ? record.size : 0);
-    if (!good || rq_msg_decode(&c, &msg, NULL) != RMQ_OK) {
+    if (!good) {
         return rq_error_set(err, RMQ_ERR_CORRUPT,
                             "topic %s queue %d: entry %" PRId64
                             " leads to commit-log offset %" PRId64 ", where its message is not",

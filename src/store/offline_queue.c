@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* The consume queues of a store mapped for reading. */
+/* The consume queues of a store that is only looked at. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "store/queue_table.h"
 
 #define QUEUE_DIGITS 20
+#define QUEUE_AHEAD  ((size_t)8 << 10) /* of each of many queues */
 #define KEY_MAX      (RQ_RECORD_TOPIC_MAX + 1 + sizeof(int32_t))
 
 static void free_queue(struct rq_offline_queue *queue)
@@ -94,25 +95,31 @@ rmq_status rq_offline_queue_of(struct rmq_store *store, struct rq_slice topic, i
 bool rq_offline_entry(const struct rq_offline_queue *queue, int64_t number,
                       struct rq_store_entry *out, bool *real)
 {
-    size_t left = 0;
     if (number < queue->first || number >= queue->max) {
         return false;
     }
-    const char *p = rq_offline_at(&queue->files, number * RQ_CQ_ENTRY_BYTES, &left);
-    if (!p || left < RQ_CQ_ENTRY_BYTES) {
-        return false;
+    const char *p = rq_offline_at(&queue->files, number * RQ_CQ_ENTRY_BYTES, RQ_CQ_ENTRY_BYTES);
+    if (p) {
+        *real = rq_cq_read(p, out);
     }
-    *real = rq_cq_read(p, out);
-    return true;
+    return p != NULL;
+}
+
+/* NULL when the file ends before it. */
+static const char *entry_at(const struct rq_offline_queue *queue,
+                            const struct rq_offline_file *file, size_t at)
+{
+    return rq_offline_read(&queue->files, queue->files.window, file, at, RQ_CQ_ENTRY_BYTES);
 }
 
 /* Entries with a size of one file; the last real one moves the queue's end in the commit log. */
 static int64_t walk_file(struct rq_offline_queue *queue, const struct rq_offline_file *file)
 {
     int64_t count = 0;
-    for (size_t at = 0; at + RQ_CQ_ENTRY_BYTES <= file->size; at += RQ_CQ_ENTRY_BYTES, count++) {
+    const char *p;
+    for (size_t at = 0; (p = entry_at(queue, file, at)); at += RQ_CQ_ENTRY_BYTES, count++) {
         struct rq_store_entry entry;
-        bool real = rq_cq_read(file->data + at, &entry);
+        bool real = rq_cq_read(p, &entry);
         if (!rq_cq_is_entry(&entry)) {
             break;
         }
@@ -129,8 +136,9 @@ static void find_end(struct rq_offline_queue *queue)
     for (size_t i = 0; i < queue->files.count; i++) {
         const struct rq_offline_file *file = &queue->files.files[i];
         struct rq_store_entry entry = {0};
-        if (file->size >= RQ_CQ_ENTRY_BYTES) {
-            rq_cq_read(file->data, &entry);
+        const char *p = entry_at(queue, file, 0);
+        if (p) {
+            rq_cq_read(p, &entry);
         }
         if (file->start != queue->max * RQ_CQ_ENTRY_BYTES) {
             queue->hole = entry.size > 0 ? queue->max : queue->hole;
@@ -145,7 +153,8 @@ static int64_t next_real(const struct rq_offline_queue *queue, int64_t from, int
                          struct rq_store_entry *out)
 {
     bool real = false;
-    while (from < upto && !(rq_offline_entry(queue, from, out, &real) && real)) {
+    while (from < upto &&
+           !(rq_offline_entry(queue, from, out, &real) && real && rq_cq_is_entry(out))) {
         from++;
     }
     return from;
@@ -187,10 +196,11 @@ static rmq_status load_queue(struct rmq_store *store, const char *topic_dir, con
     if (st != RMQ_OK) {
         return rq_error_set(err, st, "no memory for a queue");
     }
-    st = rq_offline_files_load(&queue->files, dir, QUEUE_DIGITS, err);
+    st = rq_offline_files_load(&queue->files, dir, QUEUE_DIGITS, QUEUE_AHEAD, &store->trouble, err);
     if (st == RMQ_OK && queue->files.count > 0) {
         find_end(queue);
         queue->min = rq_offline_first_from(queue, log_min);
+        rq_offline_window_free(queue->files.window); /* of many queues: until it is needed again */
     }
     return st;
 }

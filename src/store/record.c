@@ -161,6 +161,28 @@ static uint32_t read_fixed(struct rq_cursor *c, struct rq_record *out)
     return crc;
 }
 
+size_t rq_record_bytes(const char *p, size_t n, size_t left)
+{
+    if (n < RQ_RECORD_BLANK_BYTES) {
+        return 0;
+    }
+    size_t size = rq_load_be32(p);
+    uint32_t magic = rq_load_be32(p + RQ_MSG_AT_MAGIC);
+    if (magic == RQ_RECORD_MAGIC_BLANK) {
+        return RQ_RECORD_BLANK_BYTES;
+    }
+    if ((magic != RQ_RECORD_MAGIC_V1 && magic != RQ_RECORD_MAGIC_V2) || size > left) {
+        return 0;
+    }
+    struct rq_record fixed;
+    struct rq_cursor c = rq_cursor(p + RQ_RECORD_BLANK_BYTES, n - RQ_RECORD_BLANK_BYTES);
+    read_fixed(&c, &fixed);
+    size_t body = rq_cursor_be32(&c);
+    /* Behind the body stand topic and properties, and the size of each. */
+    bool fits = rq_cursor_ok(&c) && body <= size && size - body <= n + 2 * (UINT16_MAX + 2);
+    return fits ? size : 0;
+}
+
 enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
                                    struct rq_record *out)
 {

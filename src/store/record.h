@@ -68,6 +68,12 @@ enum rq_record_kind { RQ_RECORD_GOOD, RQ_RECORD_BLANK, RQ_RECORD_BAD };
 enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
                                    struct rq_record *out);
 
+/* How many bytes the record at p has, of which n are looked at (RQ_RECORD_HEAD_MAX, or the left
+ * ones when they are fewer) and left are there; for a blank those that say so. 0 when no record can
+ * begin like that. rq_record_read then says whether it is one. */
+#define RQ_RECORD_HEAD_MAX 112 /* up to the size of the body, with IPv6 hosts */
+size_t rq_record_bytes(const char *p, size_t n, size_t left);
+
 /* Whether the record at p has the property RQ_RECORD_CRC_NAME, and it is right. */
 bool rq_record_crc_ok(const char *p, const struct rq_record *record);
 

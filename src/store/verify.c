@@ -165,8 +165,10 @@ static rmq_status walk_log(struct rq_verify *v, rmq_error **err)
     rmq_status st = RMQ_OK;
     while (st == RMQ_OK) {
         struct rq_record record;
-        size_t left;
         enum rq_record_kind kind = rq_offline_record(store, offset, true, &record);
+        if (store->trouble.st != RMQ_OK) {
+            return rq_offline_take_trouble(&v->store->trouble, err);
+        }
         if (kind == RQ_RECORD_BAD && !pass_damage(v, &offset)) {
             break;
         }
@@ -175,8 +177,7 @@ static rmq_status walk_log(struct rq_verify *v, rmq_error **err)
         }
         if (kind != RQ_RECORD_BAD) {
             offset += record.size;
-            end =
-                kind == RQ_RECORD_GOOD || rq_offline_at(&store->log, offset, &left) ? offset : end;
+            end = kind == RQ_RECORD_GOOD || rq_offline_left(&store->log, offset) > 0 ? offset : end;
         }
         if (st == RMQ_OK) {
             st = tell_progress(v, offset, false, err);
@@ -191,19 +192,21 @@ static rmq_status walk_log(struct rq_verify *v, rmq_error **err)
 /* What stands behind the end. */
 static void look_at_tail(struct rq_verify *v)
 {
-    size_t left = 0;
+    const struct rmq_store *store = v->store;
     int64_t end = v->out.commit_log_max_offset;
-    const char *p = rq_offline_at(&v->store->log, end, &left);
+    size_t left = rq_offline_left(&store->log, end);
     struct rq_record record;
-    if (!p || rq_record_read(p, left, false, &record) == RQ_RECORD_BLANK) {
+    if (left == 0 || rq_offline_record(store, end, false, &record) == RQ_RECORD_BLANK) {
         return;
     }
     left = left < TORN_LOOK ? left : TORN_LOOK;
+    const char *p = rq_offline_at(&store->log, end, left);
+    left = p ? left : 0;
     while (left > 0 && p[left - 1] == 0) {
         left--;
     }
     v->out.torn_bytes = (int64_t)left;
-    if (left > 0 && !v->store->closed) {
+    if (left > 0 && !store->closed) {
         rq_verify_tell(v, "%zu bytes behind the last message, at commit-log offset %" PRId64, left,
                        end);
     }
@@ -248,6 +251,7 @@ rmq_status rmq_store_verify(rmq_store *store, rmq_store_check *out, size_t size,
     }
     v.log_min = v.told = store->log.count > 0 ? store->log.files[0].start : 0;
     v.out.commit_log_min_offset = v.log_min;
+    rq_offline_take_trouble(&store->trouble, NULL); /* of a call that ended for another reason */
     reset_queues(store);
     check_file_sizes(&v);
     load_topics(&v);
@@ -257,8 +261,11 @@ rmq_status rmq_store_verify(rmq_store *store, rmq_store_check *out, size_t size,
         look_at_tail(&v);
         rq_verify_queues_end(&v);
         st = rq_verify_index_end(&v);
-        st = st == RMQ_OK ? tell_progress(&v, v.out.commit_log_max_offset, true, err)
+        st = st == RMQ_OK ? rq_offline_take_trouble(&store->trouble, err)
                           : rq_error_set(err, st, "no memory for the slots of an index file");
+    }
+    if (st == RMQ_OK) {
+        st = tell_progress(&v, v.out.commit_log_max_offset, true, err);
     }
     rq_json_free(v.topics_file);
     store->verified = st == RMQ_OK;

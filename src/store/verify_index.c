@@ -11,39 +11,35 @@
 #include "store/verify.h"
 #include "wire/message.h"
 
-static bool is_readable(const struct rq_verify *v, const struct rq_offline_file *file)
-{
-    return v->store->index.slots > 0 && file->size == v->store->index.file_size;
-}
-
-/* The entry that is due: its offset, or INT64_MAX at the end. */
-static int64_t due_offset(struct rq_verify *v)
+/* The entry that is due; NULL at the end. */
+static const char *due_entry(struct rq_verify *v)
 {
     struct rq_verify_index *at = &v->index;
-    const struct rq_offline_files *files = &v->store->index_files;
-    while (at->file < files->count) {
+    const struct rmq_store *store = v->store;
+    const struct rq_offline_files *files = &store->index_files;
+    for (; at->file < files->count; at->file++, at->number = 0) {
         const struct rq_offline_file *file = &files->files[at->file];
-        if (is_readable(v, file)) {
-            struct rq_mapped_file mapped = rq_offline_index_file(file);
-            if (at->number == 0) {
-                rq_index_file_read_header(&v->store->index, &mapped, &at->header);
-                at->number = 1;
-            }
-            if (at->number < at->header.index_count) {
-                return rq_index_file_offset(&v->store->index, &mapped, at->number);
-            }
+        if (!rq_offline_index_is_readable(store, file)) {
+            continue;
         }
-        at->file++;
-        at->number = 0;
+        if (at->number == 0 && rq_offline_index_header(store, file, &at->header)) {
+            at->number = 1;
+        }
+        const char *p = at->number > 0 && at->number < at->header.index_count
+                            ? rq_offline_index_entry(store, files->window, file, at->number)
+                            : NULL;
+        if (p) {
+            return p;
+        }
     }
-    return INT64_MAX;
+    return NULL;
 }
 
-static uint32_t due_hash(const struct rq_verify *v)
+/* Its offset, or INT64_MAX at the end. */
+static int64_t due_offset(struct rq_verify *v)
 {
-    const struct rq_verify_index *at = &v->index;
-    return rq_load_be32(v->store->index_files.files[at->file].data +
-                        rq_index_file_place(&v->store->index, at->number));
+    const char *p = due_entry(v);
+    return p ? (int64_t)rq_load_be64(p + 4) : INT64_MAX;
 }
 
 static void note_wrong(struct rq_verify *v, int64_t offset, const char *why)
@@ -57,7 +53,7 @@ void rq_verify_index_begin(struct rq_verify *v)
 {
     for (size_t i = 0; i < v->store->index_files.count; i++) {
         const struct rq_offline_file *file = &v->store->index_files.files[i];
-        if (!is_readable(v, file)) {
+        if (!rq_offline_index_is_readable(v->store, file)) {
             v->out.index_entries_wrong++;
             rq_verify_tell(v, "index file %017" PRId64 " of %zu bytes cannot be read", file->start,
                            file->size);
@@ -94,7 +90,8 @@ static rmq_status check_key(struct rq_verify *v, const struct rq_record *record,
         }
         return RMQ_OK;
     }
-    if (due_hash(v) == hash) {
+    const char *entry = due_entry(v);
+    if (entry && rq_load_be32(entry) == hash) {
         v->out.index_entries++;
     } else {
         note_wrong(v, due, "has another key than its message");
@@ -124,21 +121,34 @@ rmq_status rq_verify_index_record(struct rq_verify *v, const struct rq_record *r
 
 /* ---- chains ---- */
 
+/* Links of the entries that are not to the one before in the same slot; newest receives the last of
+ * each slot. */
+static int64_t count_broken_links(const struct rmq_store *store, const struct rq_offline_file *file,
+                                  uint32_t count, uint32_t *newest)
+{
+    int64_t broken = 0;
+    const char *p;
+    for (uint32_t i = 1; i < count; i++) {
+        if ((p = rq_offline_index_entry(store, store->index_files.window, file, i))) {
+            uint32_t slot = rq_load_be32(p) % store->index.slots;
+            broken += rq_load_be32(p + 16) != newest[slot];
+            newest[slot] = i;
+        }
+    }
+    return broken;
+}
+
 static void check_chains(struct rq_verify *v, const struct rq_offline_file *file, uint32_t *newest)
 {
-    const struct rq_index *index = &v->store->index;
-    struct rq_mapped_file mapped = rq_offline_index_file(file);
+    const struct rmq_store *store = v->store;
     struct rq_index_header header;
-    int64_t broken = 0;
-    rq_index_file_read_header(index, &mapped, &header);
-    for (uint32_t i = 1; i < header.index_count; i++) {
-        const char *p = file->data + rq_index_file_place(index, i);
-        uint32_t slot = rq_load_be32(p) % index->slots;
-        broken += rq_load_be32(p + 16) != newest[slot];
-        newest[slot] = i;
+    if (!rq_offline_index_header(store, file, &header)) {
+        return;
     }
-    for (uint32_t slot = 0; slot < index->slots; slot++) {
-        broken += rq_index_file_newest(index, &mapped, slot, header.index_count) != newest[slot];
+    int64_t broken = count_broken_links(store, file, header.index_count, newest);
+    for (uint32_t slot = 0; slot < store->index.slots; slot++) {
+        uint32_t number = rq_offline_index_slot(store, store->index_files.window, file, slot);
+        broken += (number < header.index_count ? number : 0) != newest[slot];
     }
     if (broken > 0) {
         v->out.index_chains_broken += broken;
@@ -160,7 +170,7 @@ rmq_status rq_verify_index_end(struct rq_verify *v)
                        v->index_late);
     }
     for (size_t i = 0; i < v->store->index_files.count; i++) {
-        if (is_readable(v, &v->store->index_files.files[i])) {
+        if (rq_offline_index_is_readable(v->store, &v->store->index_files.files[i])) {
             uint32_t *newest = rq_calloc(v->store->index.slots, sizeof *newest);
             if (!newest) {
                 return RMQ_ERR_NOMEM;

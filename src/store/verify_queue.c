@@ -74,7 +74,7 @@ rmq_status rq_verify_queue_record(struct rq_verify *v, const struct rq_record *r
     if (record->queue_offset < queue->next) { /* the topic was deleted and made again */
         queue->missing = queue->late = 0;
     }
-    queue->next = record->queue_offset + 1;
+    queue->next = record->queue_offset < INT64_MAX ? record->queue_offset + 1 : INT64_MAX;
     if (!rq_offline_entry(queue, record->queue_offset, &entry, &real) || !real ||
         entry.commit_log_offset > record->commit_log_offset) {
         note_missing(queue, record);
