@@ -261,6 +261,45 @@ static bool known_locked(const struct rq_index *index, const struct rq_record *r
     return record->commit_log_offset < header.end_offset;
 }
 
+/* How many entries the message at an offset has at the index's end: some of its keys, when the disk
+ * was full in between. */
+static size_t entries_at_end_locked(const struct rq_index *index, int64_t offset)
+{
+    size_t found = 0;
+    bool more = true;
+    for (size_t i = index->count; more && i-- > 0;) {
+        struct rq_index_header header;
+        rq_index_file_read_header(index, index->files[i], &header);
+        if (header.end_offset != offset) {
+            break; /* as nearly always */
+        }
+        for (uint32_t number = header.index_count; more && --number > 0; found += more) {
+            more = rq_index_file_offset(index, index->files[i], number) == offset;
+        }
+    }
+    return found;
+}
+
+/* Its keys that are not there yet: the unique one first, then the others. */
+static rmq_status put_keys_locked(struct rq_index *index, const struct rq_record *record,
+                                  const struct rq_record_properties *properties, rmq_error **err)
+{
+    size_t done = entries_at_end_locked(index, record->commit_log_offset);
+    size_t number = 0;
+    rmq_status st = RMQ_OK;
+    if (properties->unique_key.n > 0 && number++ >= done) {
+        st = put_key_locked(index, record, properties->unique_key, err);
+    }
+    struct rq_slice keys = properties->keys;
+    struct rq_slice key;
+    while (st == RMQ_OK && rq_record_next_key(&keys, &key)) {
+        if (number++ >= done) {
+            st = put_key_locked(index, record, key, err);
+        }
+    }
+    return st;
+}
+
 rmq_status rq_index_put(struct rq_index *index, const struct rq_record *record,
                         const struct rq_record_properties *properties, rmq_error **err)
 {
@@ -271,14 +310,7 @@ rmq_status rq_index_put(struct rq_index *index, const struct rq_record *record,
     rmq_status st = RMQ_OK;
     rq_mutex_lock(&index->lock);
     if (!known_locked(index, record)) {
-        if (properties->unique_key.n > 0) {
-            st = put_key_locked(index, record, properties->unique_key, err);
-        }
-        struct rq_slice keys = properties->keys;
-        struct rq_slice key;
-        while (st == RMQ_OK && rq_record_next_key(&keys, &key)) {
-            st = put_key_locked(index, record, key, err);
-        }
+        st = put_keys_locked(index, record, properties, err);
     }
     rq_mutex_unlock(&index->lock);
     return st;
@@ -357,6 +389,9 @@ int rq_index_clean(struct rq_index *index, int64_t commit_log_min)
     rq_mutex_lock(&index->lock);
     while (index->count > 1) {
         struct rq_index_header header;
+        if (!rq_mapped_file_is_long_enough(index->files[0])) {
+            break;
+        }
         rq_index_file_read_header(index, index->files[0], &header);
         if (header.end_offset >= commit_log_min ||
             rq_mapped_file_unlink(index->files[0], NULL) != RMQ_OK) {
@@ -391,8 +426,12 @@ size_t rq_index_query(struct rq_index *index, struct rq_slice topic, struct rq_s
     while (n < max && (state->number > 0 || state->file > 0)) {
         bool fresh = state->number == 0;
         state->file -= fresh;
-        const struct rq_mapped_file *file = index->files[state->file];
+        struct rq_mapped_file *file = index->files[state->file];
         struct rq_index_header header;
+        if (!rq_mapped_file_is_long_enough(file)) {
+            state->number = 0;
+            continue;
+        }
         rq_index_file_read_header(index, file, &header);
         if (fresh && header.begin_time <= end_ms && header.end_time >= begin_ms) {
             state->number = rq_index_file_newest(index, file, hash, header.index_count);

@@ -9,7 +9,7 @@
 
 #include "base/sys.h"
 #include "base/time.h"
-#include "fixture.h"
+#include "look.h"
 #include "store/disk.h"
 
 Suite *disk_suite(void);
@@ -70,6 +70,41 @@ START_TEST(a_full_disk_refuses_with_the_reason_and_takes_messages_again_by_itsel
     fixture_check_queue(&fix, "T", 0, stored + 1, 0);
     fixture_reopen(&fix);
     fixture_check_queue(&fix, "T", 0, stored + 1, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(a_disk_that_fills_between_the_keys_of_a_message_leaves_each_key_once)
+{
+    struct fixture fix;
+    struct rq_store_ref refs[8];
+    fixture_begin(&fix); /* an index file takes 199 keys */
+    fixture_open(&fix);
+    for (unsigned i = 0; i < 67; i++) {
+        struct rq_msg msg = fixture_msg("T", 0, 100, i, "UNIQ_KEY\1u\2KEYS\1a b\2");
+        if (i == 66) {
+            rq_disk_fail(rq_store_disk(fix.store), RQ_DISK_ALLOCATE, 0, -1, ENOSPC);
+        }
+        fixture_append(&fix, &msg);
+    }
+    struct rq_store_info info;
+    rq_store_info(fix.store, &info);
+    ck_assert(!info.writable);
+    ck_assert_int_lt(info.dispatched_commit_log_offset, info.max_commit_log_offset);
+    rq_disk_clear(rq_store_disk(fix.store));
+    rq_store_dispatch(fix.store);
+    rq_store_info(fix.store, &info);
+    ck_assert(info.writable);
+    size_t n = rq_store_query(fix.store, rq_slice_str("T"), rq_slice_str("b"), 0, INT64_MAX, 8,
+                              refs, NULL, NULL);
+    ck_assert_uint_eq(n, 8);
+    for (size_t i = 0; i < n; i++) {
+        rq_store_ref_release(&refs[i]);
+    }
+    fixture_close(&fix);
+    rmq_store_check check = look_verify(&fix);
+    ck_assert_int_eq(check.verdict, RMQ_STORE_WHOLE);
+    ck_assert_int_eq(check.index_entries, 67 * 3);
     fixture_end(&fix);
 }
 END_TEST
@@ -201,6 +236,7 @@ Suite *disk_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, exactly_the_nth_append_fails_with_the_errno_that_was_asked_for);
     tcase_add_test(tc, a_full_disk_refuses_with_the_reason_and_takes_messages_again_by_itself);
+    tcase_add_test(tc, a_disk_that_fills_between_the_keys_of_a_message_leaves_each_key_once);
     tcase_add_test(tc, a_file_that_cannot_be_mapped_refuses_until_it_can);
     tcase_add_test(tc, a_torn_append_is_no_message_neither_now_nor_after_a_crash);
     tcase_add_test(tc, while_the_dispatcher_pauses_nothing_new_is_seen);
