@@ -66,6 +66,8 @@ static enum rq_put_status append_locked(struct rq_store *store, struct rq_append
                                         struct rq_store_put *out)
 {
     if (atomic_load_explicit(&append->queue->removed, memory_order_relaxed)) {
+        rq_consume_queue_release(append->queue);
+        append->queue = NULL;
         rmq_status st = rq_queue_table_get(&store->queues, append->msgs[0].topic,
                                            append->msgs[0].queue_id, &append->queue);
         if (st != RMQ_OK) {
@@ -105,6 +107,7 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
     rq_commit_log_enter(&store->log);
     out->status = append_locked(store, append, out);
     rq_commit_log_leave(&store->log);
+    rq_consume_queue_release(append->queue);
     if (measured) {
         rq_histogram_add(&store->metrics.append_us, rq_mono_us() - began_us);
     }

@@ -38,24 +38,37 @@ static bool is_expired(const struct rq_mapped_file *file, int64_t reserved_ms)
     return rq_wall_ms() - changed > reserved_ms;
 }
 
-/* Whether the first file may go, and it is not the last. With the append lock. */
-static bool first_may_go_locked(struct rq_store *store, bool force)
+/* The first file, when it is not the last, retained; NULL = there is none to delete. */
+static struct rq_mapped_file *first_of_many(struct rq_store *store)
 {
-    const struct rq_mapped_file_queue *files = &store->log.files;
+    rq_mutex_lock(&store->log.lock);
+    bool many = store->log.files.count > 1;
+    struct rq_mapped_file *first = many ? rq_mapped_file_queue_first(&store->log.files) : NULL;
+    rq_mutex_unlock(&store->log.lock);
+    return first;
+}
+
+/* The name goes without the append lock: a file of 1 GiB takes the file system its time. */
+static bool delete_first(struct rq_store *store, bool force)
+{
     int64_t reserved = atomic_load_explicit(&store->retention.reserved_ms, memory_order_relaxed);
-    return files->count > 1 && (force || is_expired(files->files[0], reserved));
+    struct rq_mapped_file *file = first_of_many(store);
+    bool gone = file && (force || is_expired(file, reserved)) &&
+                rq_mapped_file_unlink(file, NULL) == RMQ_OK;
+    if (gone) {
+        rq_mutex_lock(&store->log.lock);
+        rq_mapped_file_queue_forget_first(&store->log.files, file);
+        rq_mutex_unlock(&store->log.lock);
+    }
+    rq_mapped_file_release(file);
+    return gone;
 }
 
 static int delete_log_files(struct rq_store *store, bool force, int32_t most)
 {
     int deleted = 0;
-    bool more = true;
-    while (more && deleted < most) {
-        rq_mutex_lock(&store->log.lock);
-        more = first_may_go_locked(store, force) &&
-               rq_mapped_file_queue_remove_first(&store->log.files, NULL) == RMQ_OK;
-        rq_mutex_unlock(&store->log.lock);
-        deleted += more;
+    while (deleted < most && delete_first(store, force)) {
+        deleted++;
     }
     return deleted;
 }
@@ -66,10 +79,9 @@ static void clean_queues(struct rq_store *store)
     int64_t min = rq_commit_log_min(&store->log);
     struct rq_consume_queue *queue;
     rq_dispatch_hold(store);
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
-        if (!atomic_load_explicit(&queue->removed, memory_order_relaxed)) {
-            rq_consume_queue_clean(queue, min);
-        }
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
+        rq_consume_queue_clean(queue, min);
     }
     rq_index_clean(&store->index, min);
     rq_dispatch_let_go(store);

@@ -27,10 +27,11 @@ rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32
     if (!queue) {
         return RMQ_ERR_NOMEM;
     }
+    atomic_init(&queue->refs, 1);
     rmq_status st = rq_mapped_file_queue_init(&queue->files, dir, file_size, &file_kind);
     queue->name = rq_slice_dup(topic);
     if (st != RMQ_OK || !queue->name) {
-        rq_consume_queue_destroy(queue);
+        rq_consume_queue_release(queue);
         return RMQ_ERR_NOMEM;
     }
     queue->topic = rq_slice(queue->name, topic.n);
@@ -40,9 +41,14 @@ rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32
     return RMQ_OK;
 }
 
-void rq_consume_queue_destroy(struct rq_consume_queue *queue)
+void rq_consume_queue_retain(struct rq_consume_queue *queue)
 {
-    if (queue) {
+    atomic_fetch_add_explicit(&queue->refs, 1, memory_order_relaxed);
+}
+
+void rq_consume_queue_release(struct rq_consume_queue *queue)
+{
+    if (queue && atomic_fetch_sub_explicit(&queue->refs, 1, memory_order_acq_rel) == 1) {
         rq_mapped_file_queue_free(&queue->files);
         rq_free(queue->name);
         rq_free(queue);
@@ -80,12 +86,22 @@ bool rq_cq_entry_at(struct rq_consume_queue *queue, int64_t at, struct rq_store_
     return file != NULL;
 }
 
+/* An entry whose file another process may have shortened. */
+static bool find_entry(struct rq_consume_queue *queue, int64_t number, struct rq_store_entry *out)
+{
+    int64_t at = number * RQ_CQ_ENTRY_BYTES;
+    struct rq_mapped_file *file = rq_mapped_file_queue_find(&queue->files, at);
+    const char *p = file ? file->data + (at - file->start) : NULL;
+    bool found = p && rq_mapped_file_can_read(file, p, RQ_CQ_ENTRY_BYTES) && rq_cq_read(p, out);
+    rq_mapped_file_release(file);
+    return found && rq_cq_is_entry(out);
+}
+
 /* Number of the first real entry in [from, upto), upto when there is none. */
 static int64_t next_real(struct rq_consume_queue *queue, int64_t from, int64_t upto,
                          struct rq_store_entry *out)
 {
-    bool real = false;
-    while (from < upto && !(rq_cq_entry_at(queue, from * RQ_CQ_ENTRY_BYTES, out, &real) && real)) {
+    while (from < upto && !find_entry(queue, from, out)) {
         from++;
     }
     return from;
@@ -121,9 +137,10 @@ int rq_consume_queue_clean(struct rq_consume_queue *queue, int64_t commit_log_mi
     while (queue->files.count > 1) {
         struct rq_mapped_file *first = queue->files.files[0];
         size_t entries = queue->files.file_size / RQ_CQ_ENTRY_BYTES;
+        const char *last = first->data + (entries - 1) * RQ_CQ_ENTRY_BYTES;
         struct rq_store_entry entry;
-        bool real = rq_cq_read(first->data + (entries - 1) * RQ_CQ_ENTRY_BYTES, &entry);
-        if (real && entry.commit_log_offset >= commit_log_min) {
+        if (!rq_mapped_file_can_read(first, last, RQ_CQ_ENTRY_BYTES) ||
+            (rq_cq_read(last, &entry) && entry.commit_log_offset >= commit_log_min)) {
             break;
         }
         if (rq_mapped_file_queue_remove_first(&queue->files, NULL) != RMQ_OK) {
@@ -301,12 +318,6 @@ void rq_consume_queue_run(struct rq_consume_queue *queue, int64_t offset, struct
 bool rq_consume_queue_entry(struct rq_consume_queue *queue, int64_t offset,
                             struct rq_store_entry *out)
 {
-    struct rq_cq_run run;
-    if (offset < rq_consume_queue_min(queue)) {
-        return false;
-    }
-    rq_consume_queue_run(queue, offset, &run);
-    bool real = run.count > 0 && rq_cq_read(run.p, out);
-    rq_mapped_file_release(run.file);
-    return real;
+    bool within = offset >= rq_consume_queue_min(queue) && offset < rq_consume_queue_max(queue);
+    return within && find_entry(queue, offset, out);
 }

@@ -22,6 +22,8 @@ struct rq_consume_queue {
     struct rq_slice topic; /* name */
     int32_t queue_id;
     bool delivery_times; /* SCHEDULE_TOPIC_XXXX: the tags code is when the message is due */
+    /* atomic: the table's reference, and one of each who found the queue and uses it */
+    atomic_uint refs;
     struct rq_mapped_file_queue files;
     /* atomic: bytes from the queue's beginning; end is released behind the entry, both acquired by
      * readers */
@@ -47,9 +49,12 @@ struct rq_consume_queue {
     int64_t marked; /* end at the last mark */
 };
 
+/* With one reference, the caller's. */
 rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32_t queue_id,
                                    size_t file_size, struct rq_consume_queue **out);
-void rq_consume_queue_destroy(struct rq_consume_queue *queue);
+void rq_consume_queue_retain(struct rq_consume_queue *queue);
+/* The last one frees it and unmaps its files. NULL is accepted. */
+void rq_consume_queue_release(struct rq_consume_queue *queue);
 
 /* Opens the files and finds the end: the first entry without a size. Damaged ones are removed, and
  * rebuild is set. */
@@ -117,7 +122,7 @@ struct rq_cq_run {
 };
 void rq_consume_queue_run(struct rq_consume_queue *queue, int64_t offset, struct rq_cq_run *out);
 
-/* One entry; false outside [min, max) and for a blank slot. */
+/* One entry; false outside [min, max), for a blank slot, and for what can be no entry. */
 bool rq_consume_queue_entry(struct rq_consume_queue *queue, int64_t offset,
                             struct rq_store_entry *out);
 

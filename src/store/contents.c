@@ -44,7 +44,8 @@ rmq_status rq_contents_write(struct rq_store *store, rmq_error **err)
     if (store->options.message_index_enable) {
         rq_buf_addf(&text, "index %zu %" PRId64 "\n", rq_index_files(&store->index), offset);
     }
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
         add_queue(&text, queue);
     }
     rq_store_path(store, FILE_CONTENTS, path);
@@ -127,10 +128,12 @@ static rmq_status compare_queue(struct rq_store *store, struct rq_slice line, bo
         return st == RMQ_ERR_INVALID ? RMQ_OK : rq_error_set(err, st, "no memory for a queue");
     }
     if (!crashed && first_of(queue) > first) {
-        return rq_consume_queue_discard(queue, "its first files are missing", err);
+        st = rq_consume_queue_discard(queue, "its first files are missing", err);
+    } else {
+        queue->rebuild |= queue->files.count == 0 || rq_consume_queue_max(queue) < max;
     }
-    queue->rebuild |= queue->files.count == 0 || rq_consume_queue_max(queue) < max;
-    return RMQ_OK;
+    rq_consume_queue_release(queue);
+    return st;
 }
 
 /* After a crash its last entries may be gone; they are made again anyway. */

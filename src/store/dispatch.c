@@ -35,7 +35,8 @@ static int64_t delivery_time(const struct rq_store *store, const struct rq_recor
     }
     level = level > store->delay_levels ? store->delay_levels : level;
     int64_t delay = level > 0 ? store->delays_ms[level - 1] : UNKNOWN_LEVEL_MS;
-    return record->store_timestamp + delay;
+    return record->store_timestamp < INT64_MAX - delay ? record->store_timestamp + delay
+                                                       : INT64_MAX;
 }
 
 static int64_t tags_code(const struct rq_store *store, const struct rq_consume_queue *queue,
@@ -78,14 +79,14 @@ static rmq_status queue_of(struct rq_store *store, const struct rq_record *recor
     struct rq_consume_queue *queue = store->dispatcher.last_queue;
     rmq_status st = RMQ_OK;
     if (!queue || queue->queue_id != record->queue_id ||
-        atomic_load_explicit(&queue->removed, memory_order_relaxed) ||
         !rq_slice_eq(queue->topic, record->topic)) {
         st = rq_queue_table_get(&store->queues, record->topic, record->queue_id, &queue);
+        if (st == RMQ_OK) {
+            rq_consume_queue_release(queue); /* whoever has the role keeps it from going */
+            store->dispatcher.last_queue = queue;
+        }
     }
-    if (st == RMQ_OK) {
-        store->dispatcher.last_queue = queue;
-        *out = queue;
-    }
+    *out = queue;
     return st;
 }
 

@@ -26,7 +26,7 @@ struct rq_dispatcher {
     void *user;
     /* guarded by role */
     struct rq_log_reader reader;
-    struct rq_consume_queue *touched;
+    struct rq_consume_queue *touched;    /* borrowed: queues are removed with the role only */
     struct rq_consume_queue *last_queue; /* of the last record: neighbours are often of one queue */
     bool failing;
     /* atomic: store time of the last record with entries; release behind them */

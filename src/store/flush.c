@@ -223,9 +223,9 @@ static size_t mark_queues(struct rq_store *store, int32_t least_pages)
 {
     size_t count = 0;
     struct rq_consume_queue *queue;
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
-        count += !atomic_load_explicit(&queue->removed, memory_order_relaxed) &&
-                 rq_consume_queue_mark(queue, least_pages);
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
+        count += rq_consume_queue_mark(queue, least_pages);
     }
     return count;
 }
@@ -248,7 +248,8 @@ static bool sync_queues_together(struct rq_store *store, int32_t least_pages)
         rq_disk_sync_all(&store->disk, store->lock_fd) < 0) {
         return false; /* one by one then, which also tells the file that cannot be written */
     }
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
         rq_consume_queue_marked_is_flushed(queue);
     }
     return true;
@@ -261,10 +262,9 @@ static rmq_status sync_queues(struct rq_store *store, int32_t least_pages, rmq_e
     if (sync_queues_together(store, least_pages)) {
         return RMQ_OK;
     }
-    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
-        if (!atomic_load_explicit(&queue->removed, memory_order_relaxed)) {
-            st = rq_consume_queue_flush(queue, least_pages, err);
-        }
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
+        st = rq_consume_queue_flush(queue, least_pages, err);
     }
     return st;
 }

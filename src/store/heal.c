@@ -56,16 +56,19 @@ static rmq_status take_marked(struct rq_store *store, const struct rq_record *re
                               rmq_error **err)
 {
     (void)user;
-    const struct rq_consume_queue *queue =
+    struct rq_consume_queue *queue =
         rq_queue_table_find(&store->queues, record->topic, record->queue_id);
-    return queue && queue->rebuild ? rq_dispatch_record(store, record, err) : RMQ_OK;
+    bool marked = queue && queue->rebuild;
+    rq_consume_queue_release(queue);
+    return marked ? rq_dispatch_record(store, record, err) : RMQ_OK;
 }
 
 rmq_status rq_heal_marked(struct rq_store *store, int64_t upto, rmq_error **err)
 {
     struct rq_consume_queue *queue;
     int64_t from = upto;
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
         if (queue->rebuild) {
             RQ_LOG(WARN, "consume queue lost files and is built again", "topic=%.*s queue=%d",
                    (int)queue->topic.n, queue->topic.p, queue->queue_id);
@@ -73,7 +76,8 @@ rmq_status rq_heal_marked(struct rq_store *store, int64_t upto, rmq_error **err)
         }
     }
     rmq_status st = each_record(store, from, upto, take_marked, NULL, err);
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
         queue->rebuild = false;
     }
     return st;

@@ -147,7 +147,8 @@ rmq_status rq_mend_cut_files(struct rq_store *store, int64_t upto, rmq_error **e
                "path=%s from=%" PRId64 " to=%" PRId64, file->path, file->start + (int64_t)pos, end);
         st = cover_rest(store, file, pos, err);
         struct rq_consume_queue *queue;
-        for (size_t n = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, n)); n++) {
+        for (size_t n = 0; st == RMQ_OK && (queue = rq_queue_table_next(&store->queues, &n));
+             rq_consume_queue_release(queue)) {
             rq_consume_queue_blank(queue, file->start + (int64_t)pos, end);
         }
     }

@@ -39,11 +39,10 @@ static void count_files(struct rq_mapped_file_queue *files, struct rq_store_metr
 static void count_queues(struct rq_store *store, struct rq_store_metrics *out)
 {
     struct rq_consume_queue *queue;
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
-        if (!atomic_load_explicit(&queue->removed, memory_order_relaxed)) {
-            out->queues++;
-            count_files(&queue->files, out);
-        }
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
+        out->queues++;
+        count_files(&queue->files, out);
     }
 }
 

@@ -7,26 +7,34 @@
 
 bool rq_store_has_queue(struct rq_store *store, struct rq_slice topic, int32_t queue_id)
 {
-    return rq_queue_table_find(&store->queues, topic, queue_id) != NULL;
+    struct rq_consume_queue *queue = rq_queue_table_find(&store->queues, topic, queue_id);
+    rq_consume_queue_release(queue);
+    return queue != NULL;
 }
 
 int64_t rq_store_min_offset(struct rq_store *store, struct rq_slice topic, int32_t queue_id)
 {
-    const struct rq_consume_queue *queue = rq_queue_table_find(&store->queues, topic, queue_id);
-    return queue ? rq_consume_queue_min(queue) : 0;
+    struct rq_consume_queue *queue = rq_queue_table_find(&store->queues, topic, queue_id);
+    int64_t min = queue ? rq_consume_queue_min(queue) : 0;
+    rq_consume_queue_release(queue);
+    return min;
 }
 
 int64_t rq_store_max_offset(struct rq_store *store, struct rq_slice topic, int32_t queue_id)
 {
-    const struct rq_consume_queue *queue = rq_queue_table_find(&store->queues, topic, queue_id);
-    return queue ? rq_consume_queue_max(queue) : 0;
+    struct rq_consume_queue *queue = rq_queue_table_find(&store->queues, topic, queue_id);
+    int64_t max = queue ? rq_consume_queue_max(queue) : 0;
+    rq_consume_queue_release(queue);
+    return max;
 }
 
 bool rq_store_entry(struct rq_store *store, struct rq_slice topic, int32_t queue_id, int64_t offset,
                     struct rq_store_entry *out)
 {
     struct rq_consume_queue *queue = rq_queue_table_find(&store->queues, topic, queue_id);
-    return queue && rq_consume_queue_entry(queue, offset, out);
+    bool found = queue && rq_consume_queue_entry(queue, offset, out);
+    rq_consume_queue_release(queue);
+    return found;
 }
 
 /* ---- records ---- */
@@ -36,7 +44,13 @@ static bool read_record(struct rq_store *store, struct rq_log_reader *reader, in
 {
     size_t left = 0;
     *start = rq_log_reader_at(reader, &store->log, offset, rq_store_visible_end(store), &left);
-    return *start && rq_record_read(*start, left, false, out) == RQ_RECORD_GOOD &&
+    size_t head = left < RQ_RECORD_HEAD_MAX ? left : RQ_RECORD_HEAD_MAX;
+    if (!*start || !rq_mapped_file_can_read(reader->file, *start, head)) {
+        return false;
+    }
+    size_t n = rq_record_bytes(*start, head, left);
+    return n > 0 && rq_mapped_file_can_read(reader->file, *start, n) &&
+           rq_record_read(*start, left, false, out) == RQ_RECORD_GOOD &&
            out->commit_log_offset == offset;
 }
 
@@ -115,12 +129,13 @@ int64_t rq_store_offset_by_time(struct rq_store *store, struct rq_slice topic, i
     if (!queue) {
         return 0;
     }
-    if (!upper) {
-        return first_at(store, queue, time_ms, false);
-    }
     int64_t min = rq_consume_queue_min(queue);
-    int64_t behind = first_at(store, queue, time_ms, true);
-    return behind > min ? behind - 1 : min;
+    int64_t at = first_at(store, queue, time_ms, upper);
+    if (upper) {
+        at = at > min ? at - 1 : min;
+    }
+    rq_consume_queue_release(queue);
+    return at;
 }
 
 int64_t rq_store_time_of(struct rq_store *store, struct rq_slice topic, int32_t queue_id,
@@ -133,6 +148,7 @@ int64_t rq_store_time_of(struct rq_store *store, struct rq_slice topic, int32_t 
     struct rq_log_reader reader = {0};
     int64_t time = time_at(store, &reader, queue, offset);
     rq_log_reader_done(&reader);
+    rq_consume_queue_release(queue);
     return time;
 }
 

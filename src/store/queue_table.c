@@ -30,7 +30,7 @@ rmq_status rq_queue_table_init(struct rq_queue_table *table, const char *dir, si
 void rq_queue_table_free(struct rq_queue_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
-        rq_consume_queue_destroy(table->all[i]);
+        rq_consume_queue_release(table->all[i]);
     }
     rq_free(table->all);
     rq_map_free(&table->queues, NULL);
@@ -66,13 +66,16 @@ struct rq_consume_queue *rq_queue_table_find(struct rq_queue_table *table, struc
     }
     rq_mutex_lock(&table->lock);
     struct rq_consume_queue *queue = rq_map_get(&table->queues, key);
+    if (queue) {
+        rq_consume_queue_retain(queue);
+    }
     rq_mutex_unlock(&table->lock);
     return queue;
 }
 
 static bool grow_locked(struct rq_queue_table *table)
 {
-    if (table->count < table->cap) {
+    if (table->count < table->cap || table->holes > 0) {
         return true;
     }
     size_t cap = table->cap > 0 ? table->cap * 2 : 16;
@@ -83,6 +86,20 @@ static bool grow_locked(struct rq_queue_table *table)
     table->all = all;
     table->cap = cap;
     return true;
+}
+
+/* For which there is room. */
+static void put_locked(struct rq_queue_table *table, struct rq_consume_queue *queue)
+{
+    size_t i = table->count;
+    if (table->holes > 0) {
+        for (i = 0; table->all[i]; i++) {
+        }
+        table->holes--;
+    } else {
+        table->count++;
+    }
+    table->all[i] = queue;
 }
 
 static rmq_status make_locked(struct rq_queue_table *table, struct rq_slice key,
@@ -104,10 +121,11 @@ static rmq_status make_locked(struct rq_queue_table *table, struct rq_slice key,
     (*out)->files.kind.disk = table->disk;
     st = rq_map_put(&table->queues, key, *out);
     if (st != RMQ_OK) {
-        rq_consume_queue_destroy(*out);
+        rq_consume_queue_release(*out);
+        *out = NULL;
         return st;
     }
-    table->all[table->count++] = *out;
+    put_locked(table, *out);
     return RMQ_OK;
 }
 
@@ -116,6 +134,7 @@ rmq_status rq_queue_table_get(struct rq_queue_table *table, struct rq_slice topi
 {
     char room[KEY_MAX];
     struct rq_slice key = make_key(room, topic, queue_id);
+    *out = NULL;
     if (key.n == 0) {
         return RMQ_ERR_INVALID;
     }
@@ -125,14 +144,23 @@ rmq_status rq_queue_table_get(struct rq_queue_table *table, struct rq_slice topi
     if (!*out) {
         st = make_locked(table, key, topic, queue_id, out);
     }
+    if (st == RMQ_OK) {
+        rq_consume_queue_retain(*out);
+    }
     rq_mutex_unlock(&table->lock);
     return st;
 }
 
-struct rq_consume_queue *rq_queue_table_at(struct rq_queue_table *table, size_t index)
+struct rq_consume_queue *rq_queue_table_next(struct rq_queue_table *table, size_t *index)
 {
+    struct rq_consume_queue *queue = NULL;
     rq_mutex_lock(&table->lock);
-    struct rq_consume_queue *queue = index < table->count ? table->all[index] : NULL;
+    while (!queue && *index < table->count) {
+        queue = table->all[(*index)++];
+    }
+    if (queue) {
+        rq_consume_queue_retain(queue);
+    }
     rq_mutex_unlock(&table->lock);
     return queue;
 }
@@ -153,7 +181,9 @@ static rmq_status load_queue(struct rq_queue_table *table, const char *topic, co
     if (st != RMQ_OK) {
         return rq_error_set(err, st, "queue %s/%s: %s", topic, name, rmq_status_text(st));
     }
-    return rq_consume_queue_load(queue, err);
+    st = rq_consume_queue_load(queue, err);
+    rq_consume_queue_release(queue);
+    return st;
 }
 
 /* Calls each for the entries of a directory but those that begin with a dot. A directory that is
@@ -194,24 +224,39 @@ rmq_status rq_queue_table_load(struct rq_queue_table *table, rmq_error **err)
 
 /* ---- deleting ---- */
 
-rmq_status rq_queue_table_remove(struct rq_queue_table *table, struct rq_slice topic,
-                                 rmq_error **err)
+struct rq_consume_queue *rq_queue_table_remove(struct rq_queue_table *table, struct rq_slice topic)
+{
+    struct rq_consume_queue *removed = NULL;
+    rq_mutex_lock(&table->lock);
+    for (size_t i = 0; i < table->count; i++) {
+        struct rq_consume_queue *queue = table->all[i];
+        if (queue && rq_slice_eq(queue->topic, topic)) {
+            char room[KEY_MAX];
+            rq_map_remove(&table->queues, make_key(room, topic, queue->queue_id));
+            atomic_store_explicit(&queue->removed, true, memory_order_relaxed);
+            table->all[i] = NULL;
+            table->holes++;
+            queue->next_touched = removed;
+            removed = queue;
+        }
+    }
+    rq_mutex_unlock(&table->lock);
+    return removed;
+}
+
+rmq_status rq_queue_table_delete(struct rq_queue_table *table, struct rq_slice topic,
+                                 struct rq_consume_queue *removed, rmq_error **err)
 {
     char path[PATH_MAX];
+    while (removed) {
+        struct rq_consume_queue *next = removed->next_touched;
+        rq_consume_queue_release(removed);
+        removed = next;
+    }
     int n = snprintf(path, sizeof path, "%s/%.*s", table->dir, (int)topic.n, topic.p);
     if (!rq_queue_table_topic_ok(topic) || n < 0 || n >= (int)sizeof path) {
         return rq_error_set(err, RMQ_ERR_INVALID, "topic cannot be a directory name");
     }
-    rq_mutex_lock(&table->lock);
-    for (size_t i = 0; i < table->count; i++) {
-        struct rq_consume_queue *queue = table->all[i];
-        if (rq_slice_eq(queue->topic, topic)) {
-            char room[KEY_MAX];
-            rq_map_remove(&table->queues, make_key(room, topic, queue->queue_id));
-            atomic_store_explicit(&queue->removed, true, memory_order_relaxed);
-        }
-    }
-    rq_mutex_unlock(&table->lock);
     if (rq_sys_rmtree(path) < 0) {
         return rq_error_set(err, rq_store_io_status(errno), "remove %s: %s", path, strerror(errno));
     }

@@ -29,7 +29,8 @@ static struct known last_known(struct rq_store *store)
 {
     struct known known = {0};
     struct rq_consume_queue *queue;
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
         struct rq_store_entry entry;
         int64_t max = rq_consume_queue_max(queue);
         if (queue->max_commit_log_offset > known.end &&
@@ -139,6 +140,7 @@ static rmq_status dispatch(struct rq_store *store, const struct rq_record *recor
             record->queue_offset > rq_consume_queue_max(queue)) {
             st = rq_heal_queue(store, queue, walked, err);
         }
+        rq_consume_queue_release(queue);
     }
     return st == RMQ_OK ? rq_dispatch_record(store, record, err) : st;
 }
@@ -149,7 +151,8 @@ static rmq_status rewind_to(struct rq_store *store, int64_t start, rmq_error **e
 {
     rmq_status st = rq_index_truncate(&store->index, start, err);
     struct rq_consume_queue *queue;
-    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
         st = rq_consume_queue_rewind(queue, start, err);
     }
     return st;
@@ -290,7 +293,8 @@ static rmq_status settle_queues(struct rq_store *store, int64_t end, bool normal
     rmq_status st = RMQ_OK;
     struct rq_consume_queue *queue;
     int64_t min = rq_commit_log_min(&store->log);
-    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_at(&store->queues, i)); i++) {
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
         if (store->log.files.count == 0) {
             st = rq_consume_queue_clear(queue, err);
         } else if (queue->max_commit_log_offset > end) {

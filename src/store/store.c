@@ -168,6 +168,13 @@ static rmq_status write_abort(struct rq_store *store, rmq_error **err)
               : rq_error_set(err, rq_store_io_status(error), "write %s: %s", path, strerror(error));
 }
 
+static void remove_abort(const struct rq_store *store)
+{
+    char path[PATH_MAX];
+    rq_store_path(store, FILE_ABORT, path);
+    rq_sys_unlink(path);
+}
+
 static bool was_closed(const struct rq_store *store)
 {
     char path[PATH_MAX];
@@ -215,6 +222,9 @@ static rmq_status open_files(struct rq_store *store, rmq_error **err)
         /* After a crash of this run it is there: syncing it again would wait for all that the crash
          * left unwritten. */
         st = closed || !store->contents_count ? write_abort(store, err) : RMQ_OK;
+        if (st != RMQ_OK && closed) {
+            remove_abort(store); /* nothing was changed: it is closed as it was */
+        }
     }
     return st == RMQ_OK ? rq_store_recover(store, normal, err) : st;
 }
@@ -315,8 +325,6 @@ void rq_store_close(struct rq_store *store)
     rq_flusher_complete(&store->flusher, store, true);
     bool complete = atomic_load_explicit(&store->dispatcher.done, memory_order_acquire) ==
                     rq_commit_log_max(&store->log);
-    char path[PATH_MAX];
-    rq_store_path(store, FILE_ABORT, path);
     if (st == RMQ_OK && complete) {
         st = rq_contents_write(store, &err);
     }
@@ -324,7 +332,7 @@ void rq_store_close(struct rq_store *store)
         RQ_LOG(ERROR, "store closed with work left, it will be recovered at the next start",
                "path=%s reason=%s", store->root, err ? rmq_error_message(err) : "dispatch");
     } else {
-        rq_sys_unlink(path);
+        remove_abort(store);
     }
     rmq_error_destroy(err);
     free_store(store);
@@ -369,8 +377,10 @@ void rq_store_delete_topic(struct rq_store *store, struct rq_slice topic)
     rmq_error *err = NULL;
     rq_dispatch_hold(store);
     catch_up_and_lock(store);
-    rmq_status st = rq_queue_table_remove(&store->queues, topic, &err);
+    store->dispatcher.last_queue = NULL;
+    struct rq_consume_queue *removed = rq_queue_table_remove(&store->queues, topic);
     rq_mutex_unlock(&store->log.lock);
+    rmq_status st = rq_queue_table_delete(&store->queues, topic, removed, &err);
     rq_dispatch_let_go(store);
     if (st == RMQ_OK) { /* or a crash would bring them back */
         rq_mutex_lock(&store->flusher.sync);
@@ -389,11 +399,10 @@ void rq_store_each_queue(struct rq_store *store,
                          void *user)
 {
     struct rq_consume_queue *queue;
-    for (size_t i = 0; (queue = rq_queue_table_at(&store->queues, i)); i++) {
-        if (!atomic_load_explicit(&queue->removed, memory_order_relaxed) &&
-            !each(queue->topic, queue->queue_id, user)) {
-            break;
-        }
+    bool more = true;
+    for (size_t i = 0; more && (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
+        more = each(queue->topic, queue->queue_id, user);
     }
 }
 

@@ -28,7 +28,7 @@ START_TEST(a_hole_of_many_files_is_refused_and_makes_none)
     ck_assert_int_eq(rq_consume_queue_put(queue, 3 * FILE_ENTRIES, &entry, NULL), RMQ_OK);
     ck_assert_uint_eq(queue->files.count, 4);
     ck_assert_int_eq(rq_consume_queue_max(queue), 3 * FILE_ENTRIES + 1);
-    rq_consume_queue_destroy(queue);
+    rq_consume_queue_release(queue);
     fixture_end(&fix);
 }
 END_TEST

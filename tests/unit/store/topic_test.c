@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Topics that are deleted: their queues leave neither files nor mappings nor descriptors, whoever
+ * reads them or appends to them meanwhile. */
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "lib/usage.h"
+#include "store/record.h"
+
+Suite *topic_suite(void);
+
+/* In memory, where that is a file system: each deletion is brought to disk. */
+static void begin(struct fixture *fix)
+{
+    if (access("/dev/shm", W_OK) == 0) {
+        setenv("TMPDIR", "/dev/shm", 1); // NOLINT(concurrency-mt-unsafe)
+    }
+    fixture_begin(fix);
+}
+
+enum { ROUNDS = 200, DELETED = 25, QUEUES = 8 };
+
+/* Mappings of files below the store. */
+static int mappings(const struct fixture *fix)
+{
+    char line[2 * FIXTURE_PATH];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof line, maps)) {
+        count += strstr(line, fix->dir) != NULL;
+    }
+    fclose(maps);
+    return count;
+}
+
+static void append_to_each(struct fixture *fix, const char *topic, unsigned seed)
+{
+    for (int queue = 0; queue < QUEUES; queue++) {
+        struct rq_msg msg = fixture_msg(topic, queue, 100, seed, NULL);
+        fixture_append(fix, &msg);
+    }
+}
+
+static int64_t count_queues(struct fixture *fix)
+{
+    struct rq_store_metrics metrics;
+    rq_store_metrics(fix->store, &metrics);
+    return metrics.queues;
+}
+
+START_TEST(two_hundred_topics_that_came_and_went_leave_nothing_open)
+{
+    struct fixture fix;
+    struct rq_store_result held;
+    begin(&fix);
+    fix.options.mapped_file_size_commit_log = 16 << 20; /* one file all the while */
+    fixture_open(&fix);
+    append_to_each(&fix, "Stays", 0);
+    int mapped = mappings(&fix);
+    int open_files = tl_usage_of(0).descriptors;
+    append_to_each(&fix, "Read", 7);
+    fixture_get(&fix, "Read", 3, 0, 1, &held);
+    rq_store_delete_topic(fix.store, rq_slice_str("Read"));
+    for (int round = 0; round < ROUNDS; round++) {
+        char topic[16];
+        char dir[64];
+        snprintf(topic, sizeof topic, "T%d", round % 7);
+        snprintf(dir, sizeof dir, "consumequeue/%s", topic);
+        append_to_each(&fix, topic, (unsigned)round);
+        ck_assert_int_eq(count_queues(&fix), 2 * QUEUES);
+        ck_assert_int_eq(mappings(&fix), mapped + QUEUES);
+        rq_store_delete_topic(fix.store, rq_slice_str(topic));
+        ck_assert(!rq_store_has_queue(fix.store, rq_slice_str(topic), 0));
+        ck_assert(!fixture_has(&fix, dir));
+    }
+    ck_assert_int_eq(mappings(&fix), mapped);
+    ck_assert_int_eq(tl_usage_of(0).descriptors, open_files);
+    ck_assert_int_eq(count_queues(&fix), QUEUES);
+    struct rq_record record; /* messages stay in the log, and who has them keeps them */
+    ck_assert_int_eq(rq_record_read(held.refs[0].p, held.refs[0].n, true, &record), RQ_RECORD_GOOD);
+    rq_store_result_release(&held);
+    append_to_each(&fix, "Stays", 1);
+    for (int queue = 0; queue < QUEUES; queue++) {
+        fixture_check_queue(&fix, "Stays", queue, 2, 0);
+    }
+    fixture_reopen(&fix);
+    ck_assert_int_eq(count_queues(&fix), QUEUES);
+    fixture_end(&fix);
+}
+END_TEST
+
+struct shared {
+    struct fixture fix;
+    atomic_bool stop;
+};
+
+/* Whatever is answered, it is a message of that topic. */
+static void *read_and_append(void *arg)
+{
+    struct shared *shared = arg;
+    struct rq_store *store = shared->fix.store;
+    struct rq_slice topic = rq_slice_str("Goes");
+    char body[100] = {0};
+    void *failed = NULL;
+    while (!atomic_load(&shared->stop) && !failed) {
+        struct rq_store_put put;
+        struct rq_store_result result;
+        struct rq_msg msg = {.topic = topic, .queue_id = 1, .body = rq_slice(body, sizeof body)};
+        failed = rq_store_append(store, &msg, &put) == RQ_PUT_OK ? NULL : shared;
+        rq_store_dispatch(store);
+        (void)rq_store_offset_by_time(store, topic, 1, put.store_timestamp, true);
+        rq_store_get(store, topic, 1, rq_store_min_offset(store, topic, 1), 32, 0, NULL, &result);
+        for (size_t i = 0; i < result.ref_count; i++) {
+            struct rq_record record;
+            if (rq_record_read(result.refs[i].p, result.refs[i].n, true, &record) !=
+                    RQ_RECORD_GOOD ||
+                !rq_slice_eq(record.topic, topic)) {
+                failed = shared;
+            }
+        }
+        rq_store_result_release(&result);
+    }
+    return failed;
+}
+
+START_TEST(a_topic_is_deleted_again_and_again_while_others_read_it_and_append_to_it)
+{
+    static struct shared shared;
+    pthread_t threads[2];
+    begin(&shared.fix);
+    shared.fix.options.mapped_file_size_commit_log = 64 << 20;
+    shared.fix.options.mapped_file_size_consume_queue = 6000000;
+    shared.fix.options.flush_interval_consume_queue_ms = 1;
+    shared.fix.options.flush_consume_queue_thorough_interval_ms = 5;
+    fixture_open(&shared.fix);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, read_and_append, &shared), 0);
+    }
+    for (int i = 0; i < DELETED; i++) {
+        struct rq_msg msg = fixture_msg("Goes", 1, 100, 0, NULL);
+        fixture_append(&shared.fix, &msg);
+        rq_store_delete_topic(shared.fix.store, rq_slice_str("Goes"));
+    }
+    atomic_store(&shared.stop, true);
+    for (int i = 0; i < 2; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        ck_assert_ptr_null(failed);
+    }
+    rq_store_delete_topic(shared.fix.store, rq_slice_str("Goes"));
+    append_to_each(&shared.fix, "Stays", 0);
+    ck_assert_int_eq(count_queues(&shared.fix), QUEUES);
+    fixture_reopen(&shared.fix);
+    ck_assert_int_eq(rq_store_max_offset(shared.fix.store, rq_slice_str("Goes"), 1), 0);
+    fixture_end(&shared.fix);
+}
+END_TEST
+
+Suite *topic_suite(void)
+{
+    Suite *suite = suite_create("topic");
+    TCase *tc = tcase_create("topic");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, two_hundred_topics_that_came_and_went_leave_nothing_open);
+    tcase_add_test(tc, a_topic_is_deleted_again_and_again_while_others_read_it_and_append_to_it);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
