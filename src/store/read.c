@@ -42,8 +42,9 @@ struct get {
     int64_t memory_from; /* records from this offset on count as being in memory */
     size_t max_msgs;
     size_t max_bytes;
+    bool careful;          /* whether it can be read is looked at before a message is taken */
     int64_t next_readable; /* entries below point into a file that is gone */
-    int64_t last_read;     /* offset of the last entry looked at */
+    int64_t last_read;     /* offset of the last message looked at */
 };
 
 static bool wanted_code(const struct rq_store_filter *filter, int64_t tags_code)
@@ -107,20 +108,21 @@ static bool take_entry(struct get *get, const struct rq_store_entry *entry)
     if (is_full(get, entry)) {
         return false;
     }
-    get->last_read = entry->commit_log_offset;
+    bool gone = entry->commit_log_offset < get->log_min;
+    bool damaged = entry->commit_log_offset >= get->log_end;
+    get->last_read = gone || damaged ? get->last_read : entry->commit_log_offset;
     if (!wanted_code(get->filter, entry->tags_code)) {
         out->status = out->msg_count == 0 ? RQ_GET_NO_MATCHED_MESSAGE : out->status;
         return true;
     }
     size_t left = 0;
-    const char *p = entry->commit_log_offset < get->log_min
-                        ? NULL
-                        : rq_log_reader_at(&get->reader, &get->store->log, entry->commit_log_offset,
-                                           get->log_end, &left);
-    if (!p || entry->size <= 0 || left < (size_t)entry->size) {
+    const char *p = gone ? NULL
+                         : rq_log_reader_at(&get->reader, &get->store->log,
+                                            entry->commit_log_offset, get->log_end, &left);
+    if (!p || entry->size <= 0 || left < (size_t)entry->size ||
+        (get->careful && !rq_mapped_file_can_read(get->reader.file, p, (size_t)entry->size))) {
         out->status = out->msg_count == 0 ? RQ_GET_MESSAGE_WAS_REMOVING : out->status;
-        int64_t size = get->store->options.mapped_file_size_commit_log;
-        get->next_readable = entry->commit_log_offset - entry->commit_log_offset % size + size;
+        get->next_readable = gone ? get->log_min : 0;
         return true;
     }
     if (get->filter && get->filter->match &&
@@ -136,17 +138,31 @@ static bool take_entry(struct get *get, const struct rq_store_entry *entry)
     return true;
 }
 
-static void scan(struct get *get, const struct rq_cq_run *run, int64_t offset, size_t most)
+static void scan(struct get *get, const struct rq_cq_run *run, int64_t offset)
 {
-    size_t n = run->count < most ? run->count : most;
     size_t i = 0;
-    for (; i < n; i++) {
+    get->out->status = RQ_GET_NO_MATCHED_MESSAGE;
+    get->out->msg_count = 0;
+    get->out->bytes = 0;
+    get->next_readable = 0;
+    for (; i < run->count; i++) {
         struct rq_store_entry entry;
         if (rq_cq_read(run->p + i * RQ_CQ_ENTRY_BYTES, &entry) && !take_entry(get, &entry)) {
             break;
         }
     }
     get->out->next_begin_offset = offset + (int64_t)i;
+}
+
+/* Whether what is given out can be read. */
+static bool can_read_all(const struct rq_store_result *out)
+{
+    bool can = true;
+    for (size_t i = 0; can && i < out->ref_count; i++) {
+        const struct rq_store_ref *ref = &out->refs[i];
+        can = rq_mapped_file_can_read(ref->file, ref->p, ref->n);
+    }
+    return can;
 }
 
 static size_t scan_limit(const struct rq_store_options *options, size_t max_msgs)
@@ -188,17 +204,51 @@ static void scan_queue(struct rq_store *store, struct rq_consume_queue *queue, i
     struct rq_cq_run run;
     struct rq_store_result *out = get->out;
     rq_consume_queue_run(queue, offset, &run);
-    if (run.count == 0) {
+    size_t most = scan_limit(&store->options, get->max_msgs);
+    size_t known = (size_t)(out->max_offset - offset);
+    /* No further than the answer says that the queue goes: behind it there may be new messages that
+     * end behind log_end. */
+    run.count = run.count < known ? run.count : known;
+    run.count = run.count < most ? run.count : most;
+    if (run.count == 0 ||
+        !rq_mapped_file_can_read(run.file, run.p, run.count * RQ_CQ_ENTRY_BYTES)) {
         int64_t entries = store->options.mapped_file_size_consume_queue / RQ_CQ_ENTRY_BYTES;
         out->status = RQ_GET_OFFSET_FOUND_NULL;
         out->next_begin_offset = offset - offset % entries + entries;
+        rq_mapped_file_release(run.file);
         return;
     }
-    out->status = RQ_GET_NO_MATCHED_MESSAGE;
-    scan(get, &run, offset, scan_limit(&store->options, get->max_msgs));
+    scan(get, &run, offset);
+    if (!get->careful && !can_read_all(out)) {
+        rq_store_result_release(out);
+        get->careful = true;
+        scan(get, &run, offset);
+    }
     out->suggest_pulling_from_slave = get->log_end - get->last_read > memory_bytes(store);
     rq_log_reader_done(&get->reader);
     rq_mapped_file_release(run.file);
+}
+
+/* From an offset that the queue has. */
+static void get_from(struct rq_store *store, struct rq_consume_queue *queue, int64_t offset,
+                     int32_t max_msgs, size_t max_bytes, const struct rq_store_filter *filter,
+                     struct rq_store_result *out)
+{
+    int64_t end = rq_commit_log_committed(&store->log);
+    struct get get = {.store = store,
+                      .out = out,
+                      .filter = filter,
+                      .log_end = end,
+                      .log_min = rq_commit_log_min(&store->log),
+                      .memory_from = end - memory_bytes(store),
+                      .max_msgs = max_msgs > 0 ? (size_t)max_msgs : 1,
+                      .max_bytes = max_bytes > 0 ? max_bytes : SIZE_MAX,
+                      .careful = filter && filter->match,
+                      .last_read = end};
+    scan_queue(store, queue, offset, &get);
+    atomic_fetch_add_explicit(&store->get_messages, (unsigned long long)out->msg_count,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->get_bytes, out->bytes, memory_order_relaxed);
 }
 
 void rq_store_get(struct rq_store *store, struct rq_slice topic, int32_t queue_id, int64_t offset,
@@ -217,21 +267,8 @@ void rq_store_get(struct rq_store *store, struct rq_slice topic, int32_t queue_i
     }
     out->min_offset = rq_consume_queue_min(queue);
     out->max_offset = rq_consume_queue_max(queue);
-    if (settle_bounds(out, offset)) {
-        return;
+    if (!settle_bounds(out, offset)) {
+        get_from(store, queue, offset, max_msgs, max_bytes, filter, out);
     }
-    int64_t end = rq_commit_log_committed(&store->log);
-    struct get get = {.store = store,
-                      .out = out,
-                      .filter = filter,
-                      .log_end = end,
-                      .log_min = rq_commit_log_min(&store->log),
-                      .memory_from = end - memory_bytes(store),
-                      .max_msgs = max_msgs > 0 ? (size_t)max_msgs : 1,
-                      .max_bytes = max_bytes > 0 ? max_bytes : SIZE_MAX,
-                      .last_read = end};
-    scan_queue(store, queue, offset, &get);
-    atomic_fetch_add_explicit(&store->get_messages, (unsigned long long)out->msg_count,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&store->get_bytes, out->bytes, memory_order_relaxed);
+    rq_consume_queue_release(queue);
 }

@@ -15,7 +15,7 @@
 
 Suite *threads_suite(void);
 
-enum { WRITERS = 4, READERS = 2, EACH = 1500, QUEUES = 3 };
+enum { WRITERS = 4, READERS = 2, EACH = 1500, QUEUES = 3, FOLLOWED = 100000 };
 
 struct arrivals {
     struct rq_mutex lock;
@@ -125,6 +125,55 @@ START_TEST(four_appenders_and_two_readers_agree_on_every_message)
                      WRITERS * EACH / QUEUES);
     fixture_end(&shared.fix);
     rq_mutex_destroy(&arrivals.lock);
+}
+END_TEST
+
+/* ---- the queue's end ---- */
+
+struct follow {
+    struct fixture fix;
+    atomic_bool done;
+};
+
+static void *write_on(void *arg)
+{
+    struct follow *follow = arg;
+    char body[100] = {0};
+    struct rq_store_put put = {0};
+    for (int i = 0; i < FOLLOWED && put.status == RQ_PUT_OK; i++) {
+        struct rq_msg msg = {.topic = rq_slice_str("T"), .body = rq_slice(body, sizeof body)};
+        rq_store_append(follow->fix.store, &msg, &put);
+        rq_store_dispatch(follow->fix.store);
+    }
+    atomic_store(&follow->done, true);
+    return put.status == RQ_PUT_OK ? NULL : follow;
+}
+
+START_TEST(an_answer_goes_on_behind_its_last_message_while_more_come)
+{
+    static struct follow follow;
+    pthread_t writer;
+    struct rq_slice topic = rq_slice_str("T");
+    int64_t passed_over = 0;
+    void *failed = NULL;
+    fixture_begin(&follow.fix);
+    follow.fix.options.mapped_file_size_commit_log = 64 << 20;
+    follow.fix.options.mapped_file_size_consume_queue = 6000000;
+    fixture_open(&follow.fix);
+    ck_assert_int_eq(pthread_create(&writer, NULL, write_on, &follow), 0);
+    while (!atomic_load(&follow.done)) {
+        struct rq_store_result result;
+        int64_t offset = rq_store_max_offset(follow.fix.store, topic, 0) - 1;
+        if (offset >= 0) {
+            rq_store_get(follow.fix.store, topic, 0, offset, 32, 0, NULL, &result);
+            passed_over += result.next_begin_offset - offset - result.msg_count;
+            rq_store_result_release(&result);
+        }
+    }
+    pthread_join(writer, &failed);
+    ck_assert_ptr_null(failed);
+    ck_assert_int_eq(passed_over, 0);
+    fixture_end(&follow.fix);
 }
 END_TEST
 
@@ -258,6 +307,7 @@ Suite *threads_suite(void)
     TCase *tc = tcase_create("threads");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, four_appenders_and_two_readers_agree_on_every_message);
+    tcase_add_test(tc, an_answer_goes_on_behind_its_last_message_while_more_come);
     tcase_add_test(tc, writers_that_wait_for_the_disk_are_all_answered);
     tcase_add_test(tc, a_failing_sync_answers_no_ok_shows_nothing_and_heals);
     suite_add_tcase(suite, tc);
