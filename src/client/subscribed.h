@@ -56,7 +56,8 @@ struct rq_subscribed {
     bool shares_itself;    /* the broker does not know 400 */
     struct rq_ask check;   /* 46, for expressions that not every broker knows */
     bool checking;
-    bool accepted; /* by a broker */
+    int64_t checked_version; /* which of the topic's subscriptions the question is about */
+    bool accepted;           /* by a broker */
     bool refused;
     bool asking;
     bool again;             /* asked for once more meanwhile */

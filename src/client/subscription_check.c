@@ -30,28 +30,37 @@ static void keep_refusal(struct rmq_consumer *consumer, rmq_error *err)
     }
 }
 
+static void refuse(struct rq_subscribed *topic, const struct rq_in *answer)
+{
+    rmq_error *err = NULL;
+    char what[RQ_NAME_MAX + 32];
+    (void)snprintf(what, sizeof what, "subscription of topic %s", topic->topic);
+    rq_answer_error(RMQ_OK, answer->header, rq_conn_remote(answer->conn), what, &err);
+    topic->refused = true;
+    keep_refusal(topic->consumer, err);
+}
+
+static void take_answer(struct rq_subscribed *topic, rmq_status status, const struct rq_in *answer)
+{
+    int32_t code = status == RMQ_OK ? answer->header->code : -1;
+    if (topic->checked_version != topic->sub->version) {
+        rq_subscribed_check(topic); /* the answer is about an expression that was replaced */
+    } else if (code == RQ_RESP_SUCCESS || code == RQ_RESP_REQUEST_CODE_NOT_SUPPORTED) {
+        topic->accepted = true;
+        rq_consumer_settle(topic->consumer);
+        rq_pull_all(topic->consumer);
+    } else if (status == RMQ_OK && code != RQ_RESP_SYSTEM_BUSY && code != RQ_RESP_FLOW_CONTROL) {
+        refuse(topic, answer);
+    } /* else: the next rebalance asks again */
+}
+
 static void on_checked(struct rq_ask *ask, rmq_status status, struct rq_in *answer)
 {
     struct rq_subscribed *topic = RQ_CONTAINER_OF(ask, struct rq_subscribed, check);
-    struct rmq_consumer *consumer = topic->consumer;
     topic->checking = false;
-    if (topic->gone || !consumer->running) {
-        rq_subscribed_release(topic);
-        return;
+    if (!topic->gone && topic->consumer->running) {
+        take_answer(topic, status, answer);
     }
-    int32_t code = status == RMQ_OK ? answer->header->code : -1;
-    if (code == RQ_RESP_SUCCESS || code == RQ_RESP_REQUEST_CODE_NOT_SUPPORTED) {
-        topic->accepted = true;
-        rq_consumer_settle(consumer);
-        rq_pull_all(consumer);
-    } else if (status == RMQ_OK && code != RQ_RESP_SYSTEM_BUSY && code != RQ_RESP_FLOW_CONTROL) {
-        rmq_error *err = NULL;
-        char what[RQ_NAME_MAX + 32];
-        (void)snprintf(what, sizeof what, "subscription of topic %s", topic->topic);
-        rq_answer_error(RMQ_OK, answer->header, rq_conn_remote(answer->conn), what, &err);
-        topic->refused = true;
-        keep_refusal(consumer, err);
-    } /* else: the next rebalance asks again */
     rq_subscribed_release(topic);
 }
 
@@ -84,6 +93,7 @@ void rq_subscribed_check(struct rq_subscribed *topic)
     rq_buf_init(&body, 0);
     write_body(topic, &body);
     topic->checking = true;
+    topic->checked_version = topic->sub->version;
     topic->refs++;
     topic->check.done = on_checked;
     rq_consumer_ask_with(

@@ -155,6 +155,25 @@ static void a_busy_broker_is_asked_about_the_condition_again(void)
     tl_detour_stop(&detour);
 }
 
+/* The broker's word on the first condition comes when the second one is there. */
+static void a_condition_that_takes_the_place_of_a_bad_one_is_judged_by_itself(void)
+{
+    struct tl_detour detour;
+    rmq_error *err = NULL;
+    const char *const filters[] = {"enablePropertyFilter", "true", NULL};
+    tl_detour_start(&detour, 2, filters);
+    TL_CHECK(tl_proxy_script(detour.proxy, "delay response 46 times 1 ms 500"));
+    rmq_consumer_options options = options_of(&detour.through);
+    rmq_consumer *consumer = start(&detour.through, &options);
+    const char *topic = detour.through.topic;
+    TL_OK(rmq_consumer_subscribe_selector(consumer, topic, RMQ_EXPRESSION_SQL92, "n >", &err));
+    TL_OK(rmq_consumer_subscribe_selector(consumer, topic, RMQ_EXPRESSION_SQL92, "n >= 0", &err));
+    send(&detour.cluster, 0, 10);
+    tl_seen_wait(&seen, 10, 20000);
+    rmq_consumer_destroy(consumer);
+    tl_detour_stop(&detour);
+}
+
 static void an_unknown_expression_type_and_an_empty_condition_are_refused_at_once(void)
 {
     struct tl_cluster cluster;
@@ -426,6 +445,7 @@ int main(int argc, char **argv)
         TL_CASE(a_condition_on_properties_is_kept_by_the_broker),
         TL_CASE(a_broker_without_sql_or_with_a_bad_condition_ends_the_start_with_its_words),
         TL_CASE(a_busy_broker_is_asked_about_the_condition_again),
+        TL_CASE(a_condition_that_takes_the_place_of_a_bad_one_is_judged_by_itself),
         TL_CASE(an_unknown_expression_type_and_an_empty_condition_are_refused_at_once),
         TL_CASE(a_topic_that_is_given_up_goes_on_where_it_stopped),
         TL_CASE(a_suspended_queue_waits_while_the_others_go_on),
