@@ -34,6 +34,13 @@ static void on_closed(void *user)
     rq_mutex_unlock(&consumer->lock);
 }
 
+/* The consumer may have been destroyed, when its shutdown did not wait for this any longer. */
+static void on_left(void *user)
+{
+    on_closed(user);
+    rq_consumer_release(user);
+}
+
 static int64_t time_left(const struct rmq_consumer *consumer)
 {
     int64_t left = consumer->close_deadline_ms - rq_mono_ms();
@@ -61,6 +68,14 @@ static bool must_wait_for_beats(struct rmq_consumer *consumer)
            rq_instance_is_beating(consumer->instance);
 }
 
+static void leave_group(struct rmq_consumer *consumer)
+{
+    consumer->added = false;
+    atomic_fetch_add_explicit(&consumer->refs, 1, memory_order_relaxed);
+    rq_instance_remove(consumer->instance, &consumer->member, time_left(consumer), on_left,
+                       consumer);
+}
+
 static void leave(struct rmq_consumer *consumer)
 {
     if (must_wait_for_beats(consumer)) {
@@ -76,9 +91,7 @@ static void leave(struct rmq_consumer *consumer)
         on_closed(consumer);
         return;
     }
-    consumer->added = false;
-    rq_instance_remove(consumer->instance, &consumer->member, time_left(consumer), on_closed,
-                       consumer);
+    leave_group(consumer);
 }
 
 void rq_close_check(struct rmq_consumer *consumer)
@@ -164,6 +177,9 @@ void rq_close_begin(struct rmq_consumer *consumer, int64_t deadline_ms)
 void rq_close_finish(struct rmq_consumer *consumer)
 {
     consumer->close_stage = STAGE_CLOSED;
+    if (consumer->added) {
+        leave_group(consumer);
+    }
     stop_timers(consumer);
     rq_timer_stop(&consumer->close_timer);
     rq_lock_stop(consumer);

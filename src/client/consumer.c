@@ -299,6 +299,7 @@ rmq_status rmq_consumer_create_from_config(const rmq_config *config, rmq_listene
 
 struct start_call {
     struct rmq_consumer *consumer;
+    struct rq_local_offsets *local; /* broadcasting: the consumer's from the start on */
     rmq_status st;
     rmq_error **err;
 };
@@ -323,6 +324,10 @@ static void start_on_loop(void *arg)
     struct start_call *call = arg;
     struct rmq_consumer *consumer = call->consumer;
     struct rq_subscribed *retry = NULL;
+    if (consumer->closing) { /* another thread's shutdown came in between */
+        call->st = rq_error_set(call->err, RMQ_ERR_CLOSED, "the consumer is shut down");
+        return;
+    }
     if (rq_list_empty(&consumer->topics) && !consumer->kind->may_start_empty) {
         call->st = rq_error_set(call->err, RMQ_ERR_STATE, "no topic is subscribed");
         return;
@@ -339,6 +344,8 @@ static void start_on_loop(void *arg)
         }
         return;
     }
+    consumer->local = call->local;
+    call->local = NULL;
     consumer->added = true;
     consumer->started_wall_ms = rq_wall_ms();
     consumer->sampled_ms = rq_loop_now(consumer->loop);
@@ -391,13 +398,14 @@ static rmq_status end_refused(struct rmq_consumer *consumer, rmq_error **err)
     return st;
 }
 
-static rmq_status open_local_offsets(struct rmq_consumer *consumer, rmq_error **err)
+static rmq_status open_local_offsets(const struct rmq_consumer *consumer,
+                                     struct rq_local_offsets **out, rmq_error **err)
 {
-    if (consumer->options.message_model != RMQ_BROADCASTING || consumer->local) {
+    if (consumer->options.message_model != RMQ_BROADCASTING) {
         return RMQ_OK;
     }
     return rq_local_offsets_open(consumer->options.local_offset_store_dir, consumer->client_id,
-                                 consumer->options.consumer_group, &consumer->local, err);
+                                 consumer->options.consumer_group, out, err);
 }
 
 rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
@@ -424,10 +432,11 @@ rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err)
                       : rq_error_set(err, RMQ_ERR_STATE, "the consumer is started already");
     }
     struct start_call call = {.consumer = consumer, .err = err};
-    call.st = open_local_offsets(consumer, err);
+    call.st = open_local_offsets(consumer, &call.local, err);
     if (call.st == RMQ_OK) {
         rq_instance_run(consumer->instance, start_on_loop, &call);
     }
+    rq_local_offsets_close(call.local);
     if (call.st == RMQ_OK) {
         wait_settled(consumer);
         return end_refused(consumer, err);

@@ -82,14 +82,15 @@ struct rmq_consumer {
         char *queues_text;
     } sharing;
     char *client_id;
-    struct rq_local_offsets *local; /* broadcasting, from the start on; else NULL */
+    struct rq_local_offsets *local; /* broadcasting, set on the loop by the start; else NULL */
 
     /* atomic: release when made, acquire by readers; NULL until the trace is switched on for the
      * first time. */
     _Atomic(struct rq_trace *) trace;
 
     struct rq_pool pool;
-    atomic_int refs; /* atomic: relaxed up, acq_rel down: the handle, and each batch */
+    /* atomic: relaxed up, acq_rel down: the handle, each batch, and leaving the group */
+    atomic_int refs;
     /* atomic: seq_cst with starving: bytes of frames in the queues, and of bodies that were expanded
      * and are not done */
     _Atomic int64_t cached;

@@ -4,6 +4,7 @@
  * writes and a thumb on the delete key. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -407,6 +408,69 @@ static void a_broker_that_is_away_for_a_while_costs_and_repeats_nothing(void)
     tl_cluster_stop(&cluster);
 }
 
+/* ---- a start that another thread overtakes ---- */
+
+struct slow_start {
+    rmq_consumer *consumer;
+    _Atomic pid_t thread;
+    rmq_status status;
+};
+
+static void *start_slowly(void *arg)
+{
+    struct slow_start *slow = arg;
+    atomic_store(&slow->thread, gettid());
+    slow->status = rmq_consumer_start(slow->consumer, NULL);
+    return NULL;
+}
+
+/* Asleep: in the file that it opens. */
+static bool sleeps(void *arg)
+{
+    pid_t thread = atomic_load(&((struct slow_start *)arg)->thread);
+    char path[64];
+    char state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = thread ? fopen(path, "re") : NULL;
+    bool read = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+    if (file) {
+        (void)fclose(file);
+    }
+    return read && state == 'S';
+}
+
+/* The offset file is a pipe, so the start waits until there is a writer. */
+static void a_start_that_a_shutdown_overtakes_starts_nothing(void)
+{
+    struct tl_cluster cluster;
+    struct slow_start slow = {0};
+    rmq_error *err = NULL;
+    pthread_t thread;
+    char path[256];
+    char command[600];
+    tl_cluster_start(&cluster, 1);
+    make_folder();
+    file_of(&cluster, "m", path);
+    snprintf(command, sizeof command, "mkdir -p $(dirname %s) && mkfifo %s", path, path);
+    TL_EQUAL(system(command), 0);
+    rmq_consumer_options options = broadcast_options(&cluster, "m", &seen[0]);
+    TL_OK(rmq_consumer_create(&options, &slow.consumer, &err));
+    TL_OK(rmq_consumer_subscribe(slow.consumer, cluster.topic, "*", &err));
+    TL_EQUAL(pthread_create(&thread, NULL, start_slowly, &slow), 0);
+    TL_CHECK(tl_wait(sleeps, &slow, 20000));
+    TL_OK(rmq_consumer_shutdown(slow.consumer, 0, &err));
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    TL_CHECK(fd >= 0);
+    TL_EQUAL(pthread_join(thread, NULL), 0);
+    TL_EQUAL(slow.status, RMQ_ERR_CLOSED);
+    TL_EQUAL(close(fd), 0);
+    send(&cluster, 0, 10);
+    rmq_consumer_destroy(slow.consumer);
+    TL_EQUAL(atomic_load(&seen[0].total), 0);
+    remove_folder();
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -416,6 +480,7 @@ int main(int argc, char **argv)
         {"a_kill_leaves_a_whole_file", a_kill_leaves_a_whole_file, 600},
         TL_CASE(a_broker_that_is_away_for_a_while_costs_and_repeats_nothing),
         TL_CASE(a_file_of_java_is_read_and_kept),
+        TL_CASE(a_start_that_a_shutdown_overtakes_starts_nothing),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
