@@ -170,8 +170,8 @@ static void end_lingering(struct rq_owned *owned)
         if (now) {
             rq_offset_locate(now); /* broadcasting: without a lock */
         }
-        owned->unlock = consumer->running;
-        if (owned->unlock && !owned->committing) {
+        owned->unlock = true;
+        if (!owned->committing) {
             rq_lock_give_back(owned);
         }
         rq_owned_release(owned);

@@ -91,22 +91,23 @@ static void begin_anew(struct rq_owned *owned)
 void rq_owned_restart(struct rq_owned *owned, int64_t offset)
 {
     owned->reset_to = offset;
-    if (owned->consumer->options.consume_orderly && !rq_order_shut(owned)) {
+    if (owned->leaving || (owned->consumer->options.consume_orderly && !rq_order_shut(owned))) {
         owned->anew = true; /* what the handler holds is done with first */
     } else {
         begin_anew(owned);
     }
 }
 
+/* Also for a lock that is renewed: its time may have been over before this answer came, and who
+ * looked then, a worker or a pull, has left the queue. */
 static void open(struct rq_owned *owned)
 {
-    bool was_closed = atomic_load(&owned->open_until_ms) == 0;
     atomic_store(&owned->open_until_ms, owned->locked_until_ms);
-    if (!owned->located) {
-        rq_offset_locate(owned);
-    } else if (was_closed) {
+    if (owned->located) {
         rq_order_submit(owned);
         rq_pull(owned);
+    } else {
+        rq_offset_locate(owned);
     }
 }
 
@@ -359,7 +360,8 @@ static void unlock(struct rmq_consumer *consumer, const struct rq_mq *names, siz
 void rq_lock_give_back(struct rq_owned *owned)
 {
     struct rq_owned *now = rq_owned_find(owned->consumer, &owned->name);
-    bool again = now && now != owned; /* ours again meanwhile, under the same lock */
+    /* ours again meanwhile, under the same lock, or about to be */
+    bool again = now && now != owned && (now->locked || owned->consumer->running);
     if (owned->locked && !again) {
         owned->locked = false;
         unlock(owned->consumer, &owned->name, 1);

@@ -3,6 +3,7 @@
 /* An ordered queue that begins anew while a handler holds one of its messages: an administrator
  * takes its offset back, or its topic is given up and taken again. What the handler holds is done
  * with first: a queue is never in two pairs of hands. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,15 @@ static void a_topic_that_the_handler_of_a_broadcasting_consumer_subscribes_anew_
     TL_EQUAL(system(command), 0);
 }
 
+/* A broker keeps a lock that was not given back for a minute. */
+static void take_over(void)
+{
+    void (*when_held)(void) = nothing;
+    rmq_consumer *consumer = start(&detour.cluster, NULL, RMQ_CLUSTERING, &when_held);
+    check_one_pair_of_hands(11); /* the one that was held comes again */
+    rmq_consumer_destroy(consumer);
+}
+
 static void a_consumer_may_end_while_such_a_handler_is_at_work(void)
 {
     void (*when_held)(void) = subscribe_anew;
@@ -228,6 +238,36 @@ static void a_consumer_may_end_while_such_a_handler_is_at_work(void)
     atomic_store(&hands.go_on, true);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(tl_committed(&detour.cluster, 0), HELD_OFFSET);
+    take_over();
+    tl_detour_stop(&detour);
+}
+
+static void *shut_down(void *consumer)
+{
+    rmq_error *err = NULL;
+    TL_OK(rmq_consumer_shutdown(consumer, 20000, &err));
+    return NULL;
+}
+
+static bool is_closing(void *consumer)
+{
+    return rmq_consumer_unsubscribe(consumer, "Another", NULL) == RMQ_ERR_CLOSED;
+}
+
+static void a_consumer_that_waits_for_such_a_handler_gives_the_lock_back(void)
+{
+    void (*when_held)(void) = subscribe_anew;
+    pthread_t closer;
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer *consumer = start(&detour.through, NULL, RMQ_CLUSTERING, &when_held);
+    send(10);
+    TL_CHECK(tl_wait(is_held, NULL, 20000));
+    TL_EQUAL(pthread_create(&closer, NULL, shut_down, consumer), 0);
+    TL_CHECK(tl_wait(is_closing, consumer, 20000));
+    atomic_store(&hands.go_on, true);
+    TL_EQUAL(pthread_join(closer, NULL), 0);
+    rmq_consumer_destroy(consumer);
+    take_over();
     tl_detour_stop(&detour);
 }
 
@@ -238,6 +278,7 @@ int main(int argc, char **argv)
         TL_CASE(a_topic_that_the_handler_subscribes_anew_waits_for_it),
         TL_CASE(a_topic_that_the_handler_of_a_broadcasting_consumer_subscribes_anew_waits_for_it),
         TL_CASE(a_consumer_may_end_while_such_a_handler_is_at_work),
+        TL_CASE(a_consumer_that_waits_for_such_a_handler_gives_the_lock_back),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -12,6 +12,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/ordered.h"
 #include "lib/usage.h"
 
@@ -337,6 +338,27 @@ static void a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_lock
     tl_cluster_stop(&cluster);
 }
 
+/* Each renewal is answered when the lock has run out and the next round has not looked yet. */
+static void a_lock_that_is_renewed_late_leaves_no_queue_behind(void)
+{
+    struct tl_detour detour;
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer_options options = ordered_options(&detour.through, tl_order_listener);
+    options.lock_interval_ms = 400;
+    options.broker_suspend_max_time_ms = 60000; /* no pull comes to its end meanwhile */
+    rmq_consumer *consumer = start(&detour.through, &options);
+    send(&detour.cluster, 0, 1);
+    tl_order_wait(&order, 1, 15000);
+    TL_CHECK(tl_proxy_script(detour.proxy, "delay response 41 ms 300"));
+    for (int i = 1; i <= 100; i++) {
+        send(&detour.cluster, i, 1);
+        tl_pause(10);
+    }
+    tl_order_wait(&order, 101, 20000);
+    rmq_consumer_destroy(consumer);
+    tl_detour_stop(&detour);
+}
+
 /* ---- a handler that holds a message for long ---- */
 
 static int held_pipe[2];
@@ -414,6 +436,7 @@ int main(int argc, char **argv)
         TL_CASE(queues_move_between_members_in_order),
         TL_CASE(a_lock_is_given_back_when_its_consumer_stops),
         TL_CASE(a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_locked_again),
+        TL_CASE(a_lock_that_is_renewed_late_leaves_no_queue_behind),
         TL_CASE(the_offset_never_passes_what_the_handler_holds_and_a_kill_loses_nothing),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
