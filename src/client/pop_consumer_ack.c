@@ -31,8 +31,8 @@ static struct rq_queue_ask question(struct rmq_pop_consumer *consumer, const cha
                                  .code = code,
                                  .table = table,
                                  .fields = fields,
-                                 .deadline_ms = rq_mono_ms() +
-                                                (timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS)};
+                                 .deadline_ms =
+                                     rq_mono_ms() + rq_timeout_ms(timeout_ms, DEFAULT_TIMEOUT_MS)};
 }
 
 rmq_status rq_pop_consumer_ack_one(struct rmq_pop_consumer *consumer, const char *topic,

@@ -121,14 +121,15 @@ static struct rq_peer *broker_of(const struct rq_owned *owned)
 
 /* ---- together ---- */
 
-/* Adds the handles of an end; false: there is no room. *fits: this broker takes them together. */
+/* Adds the handles of an end; false: there is no room. *fits: this broker takes them together, and
+ * one request does. */
 static bool gather(struct rq_pop_acks *acks, const char **handles, const struct rq_pop_end *end,
                    bool *fits)
 {
     struct rq_slice broker_name = rq_slice_str(end->owned->name.broker_name);
     size_t first = acks->count;
-    *fits = true;
-    if (first + end->count > ACKS_MOST) {
+    *fits = end->count <= ACKS_MOST;
+    if (*fits && first + end->count > ACKS_MOST) {
         return false;
     }
     for (uint32_t i = 0; *fits && i < end->count; i++) {
@@ -209,10 +210,18 @@ static void go_on(struct rq_pop_end *end)
 {
     end->at++;
     end->burial = NOT_BURIED;
-    if (end->at < end->count) {
-        step(end);
-    } else {
+    step(end);
+}
+
+/* What follows a request; but a broker that is away is not waited for message by message by who
+ * closes, and nothing is asked any more by who has closed. */
+static void end_step(struct rq_pop_end *end, rmq_status status,
+                     void (*next)(struct rq_pop_end *end))
+{
+    if (status != RMQ_OK && end->owned->consumer->closing) {
         finish(end);
+    } else {
+        next(end);
     }
 }
 
@@ -223,11 +232,7 @@ static void on_stepped(struct rq_ask *ask, rmq_status status, struct rq_in *answ
         note_failure(end->owned, end->acks ? "acknowledgement" : "change of the invisible time",
                      status, answer);
     }
-    if (status != RMQ_OK && end->owned->consumer->closing) {
-        finish(end); /* a broker that is away is not waited for message by message */
-    } else {
-        go_on(end);
-    }
+    end_step(end, status, go_on);
 }
 
 static void on_buried(struct rq_ask *ask, rmq_status status, struct rq_in *answer)
@@ -240,7 +245,7 @@ static void on_buried(struct rq_ask *ask, rmq_status status, struct rq_in *answe
         end->burial = REFUSED;
         note_failure(end->owned, "send-back to the dead letters", status, answer);
     }
-    step(end);
+    end_step(end, status, step);
 }
 
 static int64_t later_ms(const struct rq_pop_end *end, const struct rmq_message_view *view)
@@ -260,8 +265,8 @@ static bool is_dead(const struct rq_pop_end *end, const struct rmq_message_view 
                               rq_consumer_most_reconsumes(end->owned->consumer));
 }
 
-/* The next request of one message. */
-static void step(struct rq_pop_end *end)
+/* The next request of the message whose turn it is; false: nothing can be said of it. */
+static bool ask(struct rq_pop_end *end)
 {
     struct rq_owned *owned = end->owned;
     struct rmq_consumer *consumer = owned->consumer;
@@ -271,11 +276,10 @@ static void step(struct rq_pop_end *end)
     if (end->burial == NOT_BURIED && is_dead(end, view)) {
         end->ask.done = on_buried;
         rq_send_back_ask(consumer, &end->ask, view, -1);
-        return;
+        return true;
     }
     if (!rq_pop_place_read(consumer->options.consumer_group, owned->name.topic, handle, &place)) {
-        go_on(end); /* nothing can be said of it */
-        return;
+        return false;
     }
     struct rq_hdr_ack fields =
         rq_pop_place_header(&place, consumer->options.consumer_group, handle);
@@ -287,6 +291,18 @@ static void step(struct rq_pop_end *end)
     rq_consumer_ask(consumer, &end->ask, broker_of(owned),
                     acks ? RQ_REQ_ACK_MESSAGE : RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &rq_tab_ack,
                     &fields, RQ_ASK_TIMEOUT_MS);
+    return true;
+}
+
+static void step(struct rq_pop_end *end)
+{
+    for (; end->at < end->count; end->at++) {
+        if (ask(end)) {
+            return;
+        }
+        end->burial = NOT_BURIED;
+    }
+    finish(end);
 }
 
 static void begin(struct rq_pop_end *end)

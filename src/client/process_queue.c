@@ -17,6 +17,7 @@ void rq_process_queue_init(struct rq_process_queue *queue, const struct rq_proce
     rq_list_init(&queue->pulled);
     queue->count = 0;
     queue->bytes = 0;
+    queue->grown = 0;
     queue->next_offset = -1;
     queue->max_offset = -1;
     queue->limits = *limits;

@@ -199,13 +199,10 @@ static void take_messages(struct rq_owned *owned, struct rq_in *answer,
 
 static void take_nothing(struct rq_owned *owned, int64_t next)
 {
-    bool moved = next > owned->next_offset;
-    if (moved) {
+    if (next > owned->next_offset && next <= RQ_QUEUE_OFFSET_MAX) {
         owned->next_offset = next;
-        rq_process_queue_put(&owned->process, NULL, next);
-    }
-    if (moved) {
         owned->delay_ms = RQ_RETRY_FIRST_MS;
+        rq_process_queue_put(&owned->process, NULL, next);
     } else {
         rq_receive_nothing(owned);
     }

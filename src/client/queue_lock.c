@@ -84,6 +84,8 @@ static void begin_anew(struct rq_owned *owned)
     } else {
         commit_reset(owned, fresh, reset_to);
         rq_owned_drop(owned, false);
+        /* A broker that names one offset after the other is not followed at full speed. */
+        rq_pull_after(fresh, RQ_RETRY_FIRST_MS);
         rq_owned_start(fresh, reset_to, false);
     }
 }

@@ -77,6 +77,6 @@ void rq_mq_diff(const struct rq_mq *owned, size_t owned_count, const struct rq_m
         gone[i] = !is_in(&owned[i], share, share_count);
     }
     for (size_t i = 0; i < share_count; i++) {
-        added[i] = !is_in(&share[i], owned, owned_count);
+        added[i] = !is_in(&share[i], owned, owned_count) && !is_in(&share[i], share, i);
     }
 }

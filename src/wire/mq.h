@@ -23,7 +23,7 @@ void rq_mq_sort(struct rq_mq *queues, size_t count);
 void rq_mq_sort_clients(const char **clients, size_t count);
 
 /* What a new share changes: gone[i] for owned queues that are not in it, added[i] for its queues
- * that were not owned. */
+ * that were not owned, once for each. */
 void rq_mq_diff(const struct rq_mq *owned, size_t owned_count, const struct rq_mq *share,
                 size_t share_count, bool *gone, bool *added);
 

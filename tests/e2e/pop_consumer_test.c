@@ -135,7 +135,7 @@ static void a_message_is_kept_longer_and_acknowledged_by_its_new_handle(void)
     TL_OK(rmq_pop_consumer_change_invisible_time(
         consumer, cluster.topic, rmq_pop_result_handle(result, 0), 60000, 0, &handle, &err));
     TL_CHECK(pop_one(consumer, cluster.topic, 2000) == NULL); /* the old time has passed */
-    TL_OK(rmq_pop_consumer_ack(consumer, cluster.topic, handle, 0, &err));
+    TL_OK(rmq_pop_consumer_ack(consumer, cluster.topic, handle, INT64_MAX, &err));
     rmq_string_free(handle);
     rmq_pop_result_destroy(result);
     rmq_pop_consumer_destroy(consumer);

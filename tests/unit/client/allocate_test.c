@@ -284,6 +284,18 @@ START_TEST(queues_and_clients_are_sorted_by_utf16_units)
 }
 END_TEST
 
+START_TEST(a_share_that_names_a_queue_twice_adds_it_once)
+{
+    const struct rq_mq owned[] = {{"T", "a", 0}, {"T", "a", 1}};
+    const struct rq_mq share[] = {{"T", "a", 1}, {"T", "a", 2}, {"T", "a", 2}, {"T", "a", 1}};
+    bool gone[2];
+    bool added[4];
+    rq_mq_diff(owned, 2, share, 4, gone, added);
+    ck_assert(gone[0] && !gone[1]);
+    ck_assert(!added[0] && added[1] && !added[2] && !added[3]);
+}
+END_TEST
+
 Suite *allocate_suite(void)
 {
     Suite *suite = suite_create("allocate");
@@ -295,6 +307,7 @@ Suite *allocate_suite(void)
     tcase_add_test(tcase, machine_room_takes_only_queues_of_the_rooms_asked_for);
     tcase_add_test(tcase, config_gives_the_configured_queues_that_exist);
     tcase_add_test(tcase, queues_and_clients_are_sorted_by_utf16_units);
+    tcase_add_test(tcase, a_share_that_names_a_queue_twice_adds_it_once);
     suite_add_tcase(suite, tcase);
     return suite;
 }
