@@ -107,6 +107,8 @@ static void on_rebalance(struct rq_timer *timer)
 {
     struct rmq_consumer *consumer = RQ_CONTAINER_OF(timer, struct rmq_consumer, rebalance_timer);
     rq_rebalance_all(consumer);
+    rq_pull_all(
+        consumer); /* a queue that rests without a reason: Java gives it up and takes it anew */
     rq_timer_start(consumer->loop, timer, consumer->options.rebalance_interval_ms);
 }
 

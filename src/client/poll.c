@@ -40,11 +40,14 @@ static struct rmq_batch *make_batch(struct rmq_consumer *consumer)
 }
 
 /* Bodies that cannot be read have been reported and go back to the broker: they are not in the
- * batch. */
+ * batch. Of a queue that is gone meanwhile nothing is: who has it now gets the messages. */
 static void fill_batch(struct rmq_batch *batch)
 {
     struct rq_pool *pool = &batch->consumer->pool;
     struct rq_pulled *pulled = batch->taken.pulled;
+    if (rq_process_queue_is_dropped(pulled->queue)) {
+        return;
+    }
     for (uint32_t i = batch->taken.from; i < batch->taken.from + batch->taken.count; i++) {
         struct rmq_message_view *view = pulled->views[i];
         if ((!(view->sys_flag & RQ_SYS_COMPRESSED) && !pulled->popped) ||

@@ -17,8 +17,9 @@
 #include "base/time.h"
 #include "client/pool_priv.h"
 
-#define SHARE_NS    200000 /* work of this much for those awake wakes another worker */
-#define GUARD_CALLS 50     /* calls between two guards that one worker with a fast listener makes */
+#define SHARE_NS      200000 /* work of this much for those awake wakes another worker */
+#define WARN_EVERY_MS 30000
+#define GUARD_CALLS   50 /* calls between two guards that one worker with a fast listener makes */
 
 static struct rq_pulled *pulled_of(struct rq_list *run_node)
 {
@@ -70,6 +71,17 @@ static struct rq_worker *make_worker(struct rq_pool *pool, int32_t index)
     return worker;
 }
 
+/* It is tried again all the time. */
+static void note_no_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    int64_t now_ms = rq_mono_ms();
+    if (now_ms >= pool->quiet_until_ms) {
+        pool->quiet_until_ms = now_ms + WARN_EVERY_MS;
+        RQ_LOG(WARN, "a consumer's worker could not be started", "running=%d wanted=%d",
+               (int)pool->started, (int)pool->threads);
+    }
+}
+
 static bool start_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
 {
     if (pool->started >= pool->threads || rq_pool_is_stopping(pool)) {
@@ -86,8 +98,7 @@ static bool start_worker_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
     rmq_status st =
         *place ? rq_thread_start(&(*place)->thread, name, rq_pool_work, *place) : RMQ_ERR_NOMEM;
     if (st != RMQ_OK) {
-        RQ_LOG(WARN, "a consumer's worker could not be started", "running=%d wanted=%d",
-               (int)pool->started, (int)pool->threads);
+        note_no_worker_locked(pool);
         return false;
     }
     pool->started++;
@@ -135,10 +146,8 @@ static int64_t wanted_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES
 {
     int64_t ns = atomic_load_explicit(&pool->listener_ns, memory_order_relaxed);
     int64_t awake = awake_locked(pool);
-    int64_t useful = ns <= 0 ? 1 : messages * ns / SHARE_NS + 1;
-    if (useful > messages) {
-        useful = messages;
-    }
+    int64_t useful = ns <= 0 ? 1 : ns < SHARE_NS ? messages * ns / SHARE_NS + 1 : messages;
+    useful = useful < messages ? useful : messages;
     return useful > awake ? useful - awake : 0;
 }
 

@@ -136,7 +136,8 @@ struct rq_pool {
     int32_t in_hands; /* workers at a run, and batches */
     int32_t leaving;  /* workers whose listener waits in shutdown */
     bool readable;    /* fd's state */
-    uint64_t guard_calls; /* listener calls at the last guard */
+    uint64_t guard_calls;   /* listener calls at the last guard */
+    int64_t quiet_until_ms; /* a worker that cannot be started is not logged before this */
 };
 
 rmq_status rq_pool_init(struct rq_pool *pool, const struct rq_pool_options *options,

@@ -302,7 +302,9 @@ static void tell_change(struct rq_subscribed *topic, struct rq_buf *text)
     struct rmq_consumer *consumer = topic->consumer;
     RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
     {
-        rq_owned_set_limits(RQ_CONTAINER_OF(node, struct rq_owned, node));
+        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
+        rq_owned_set_limits(owned);
+        rq_pull(owned); /* there may be room now */
     }
     rq_instance_heartbeat(consumer->instance);
     if (consumer->kind->changed) {

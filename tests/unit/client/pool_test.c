@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <rmq/log.h>
+
 #include "base/mem.h"
 #include "base/time.h"
 
@@ -248,6 +250,33 @@ START_TEST(no_more_workers_than_work_are_started)
     ck_assert_int_le(pool.started, 3);
     atomic_store(&hold, false);
     await(&done_count, 2);
+    close_pool();
+}
+END_TEST
+
+static atomic_int lines;
+
+static void count_line(rmq_log_level level, const char *line, void *user)
+{
+    atomic_fetch_add(&lines, strstr(line, "worker could not be started") ? 1 : 0);
+}
+
+START_TEST(a_worker_that_cannot_be_started_is_told_once_and_tried_again)
+{
+    open_pool(2, 1, false);
+    rmq_log_set(RMQ_LOG_WARN, count_line, NULL);
+    rq_mem_count(1);
+    rq_mem_fail_at(3); /* behind the views and their pull */
+    submit(0, 4);
+    for (int i = 0; i < 5; i++) {
+        rq_mem_fail_at(1);
+        rq_pool_guard(&pool);
+    }
+    ck_assert_int_eq(pool.started, 0);
+    ck_assert_int_eq(atomic_load(&lines), 1);
+    rq_mem_count(0);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    await(&done_count, 4);
     close_pool();
 }
 END_TEST
@@ -512,6 +541,7 @@ Suite *pool_suite(void)
     tcase_add_test(tcase, a_call_gets_at_most_the_batch_size);
     tcase_add_test(tcase, a_slow_listener_gets_all_workers_for_one_run);
     tcase_add_test(tcase, no_more_workers_than_work_are_started);
+    tcase_add_test(tcase, a_worker_that_cannot_be_started_is_told_once_and_tried_again);
     tcase_add_test(tcase, failed_messages_go_back_and_hold_the_offset);
     tcase_add_test(tcase, messages_beyond_the_ack_index_go_back);
     tcase_add_test(tcase, after_a_stop_no_call_begins_and_quiet_comes_once);
