@@ -194,6 +194,13 @@ RMQ_API rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err);
 RMQ_API rmq_status rmq_consumer_poll(rmq_consumer *consumer, rmq_batch **out, int64_t timeout_ms,
                                      rmq_error **err);
 
+/* The same for several batches, for callers to whom each call is dear: waits for the first, then
+ * takes what else there is without waiting, up to most. out has room for so many; *count, at least 1
+ * on RMQ_OK, else 0, says how many it has got. Each is finished and destroyed by itself. Errors as
+ * of rmq_consumer_poll. Any thread. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_poll_batches(rmq_consumer *consumer, rmq_batch **out, size_t most,
+                                             int64_t timeout_ms, size_t *count, rmq_error **err);
+
 /* Descriptor that is readable while poll would return at once. Level triggered; never read or close
  * it. Since 0.1.0. */
 RMQ_API int rmq_consumer_fd(rmq_consumer *consumer);

@@ -131,6 +131,12 @@ RMQ_API rmq_status rmq_lite_pull_consumer_start(rmq_lite_pull_consumer *consumer
 RMQ_API rmq_status rmq_lite_pull_consumer_poll(rmq_lite_pull_consumer *consumer, rmq_batch **out,
                                                int64_t timeout_ms, rmq_error **err);
 
+/* The same for several batches, as rmq_consumer_poll_batches. Since 0.1.0. */
+RMQ_API rmq_status rmq_lite_pull_consumer_poll_batches(rmq_lite_pull_consumer *consumer,
+                                                       rmq_batch **out, size_t most,
+                                                       int64_t timeout_ms, size_t *count,
+                                                       rmq_error **err);
+
 /* Descriptor that is readable while poll would return at once. Level triggered; never read or close
  * it. Since 0.1.0. */
 RMQ_API int rmq_lite_pull_consumer_fd(rmq_lite_pull_consumer *consumer);
@@ -191,8 +197,8 @@ RMQ_API rmq_status rmq_lite_pull_consumer_commit_async(rmq_lite_pull_consumer *c
                                                        rmq_commit_fn fn, void *user,
                                                        rmq_error **err);
 
-/* The group's offset of a queue at its broker. RMQ_ERR_NOT_FOUND when there is none. timeout_ms 0 =
- * 5000. Since 0.1.0. */
+/* The group's offset of a queue at its broker. RMQ_ERR_NOT_FOUND when there is none; a broker before
+ * 5.0 says 0 then, of a queue that begins there. timeout_ms 0 = 5000. Since 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_committed(rmq_lite_pull_consumer *consumer,
                                                     const char *topic, const char *broker_name,
                                                     int32_t queue_id, int64_t timeout_ms,

@@ -243,6 +243,16 @@ rmq_status rmq_lite_pull_consumer_poll(rmq_lite_pull_consumer *consumer, rmq_bat
     return st == RMQ_OK ? rmq_consumer_poll(consumer->inner, out, timeout_ms, err) : st;
 }
 
+rmq_status rmq_lite_pull_consumer_poll_batches(rmq_lite_pull_consumer *consumer, rmq_batch **out,
+                                               size_t most, int64_t timeout_ms, size_t *count,
+                                               rmq_error **err)
+{
+    rmq_status st = rq_lite_check(consumer, NULL, out, err);
+    return st == RMQ_OK
+               ? rmq_consumer_poll_batches(consumer->inner, out, most, timeout_ms, count, err)
+               : st;
+}
+
 int rmq_lite_pull_consumer_fd(rmq_lite_pull_consumer *consumer)
 {
     return consumer ? rmq_consumer_fd(consumer->inner) : -1;

@@ -106,23 +106,14 @@ static rmq_status take(struct rmq_consumer *consumer, struct rmq_batch *batch, i
     return st;
 }
 
-rmq_status rmq_consumer_poll(rmq_consumer *consumer, rmq_batch **out, int64_t timeout_ms,
-                             rmq_error **err)
+static rmq_status poll_one(struct rmq_consumer *consumer, rmq_batch **out, int64_t deadline_ms,
+                           rmq_error **err)
 {
-    if (!consumer || !out) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "consumer or out is NULL");
-    }
-    if (rq_instance_forked(consumer->instance)) {
-        return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
-    }
-    if (consumer->options.listener) {
-        return rq_error_set(err, RMQ_ERR_STATE, "a consumer with a listener is not polled");
-    }
     struct rmq_batch *batch = make_batch(consumer);
     if (!batch) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "batch");
     }
-    rmq_status st = take(consumer, batch, rq_deadline_ms(timeout_ms));
+    rmq_status st = take(consumer, batch, deadline_ms);
     if (st != RMQ_OK) {
         rq_free(batch);
         return rq_error_set(err, st, "poll: %s", rmq_status_text(st));
@@ -130,6 +121,35 @@ rmq_status rmq_consumer_poll(rmq_consumer *consumer, rmq_batch **out, int64_t ti
     atomic_fetch_add_explicit(&consumer->refs, 1, memory_order_relaxed);
     *out = batch;
     return RMQ_OK;
+}
+
+rmq_status rmq_consumer_poll(rmq_consumer *consumer, rmq_batch **out, int64_t timeout_ms,
+                             rmq_error **err)
+{
+    size_t count = 0;
+    return rmq_consumer_poll_batches(consumer, out, 1, timeout_ms, &count, err);
+}
+
+rmq_status rmq_consumer_poll_batches(rmq_consumer *consumer, rmq_batch **out, size_t most,
+                                     int64_t timeout_ms, size_t *count, rmq_error **err)
+{
+    if (!consumer || !out || !count || most == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "consumer, out or count is NULL, or there is no room");
+    }
+    if (rq_instance_forked(consumer->instance)) {
+        return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
+    }
+    if (consumer->options.listener) {
+        return rq_error_set(err, RMQ_ERR_STATE, "a consumer with a listener is not polled");
+    }
+    rmq_status st = poll_one(consumer, out, rq_deadline_ms(timeout_ms), err);
+    *count = st == RMQ_OK ? 1 : 0;
+    while (*count > 0 && *count < most &&
+           poll_one(consumer, &out[*count], rq_deadline_ms(0), NULL) == RMQ_OK) {
+        (*count)++;
+    }
+    return st;
 }
 
 int rmq_consumer_fd(rmq_consumer *consumer)

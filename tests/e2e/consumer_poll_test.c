@@ -149,6 +149,39 @@ static void a_program_that_takes_no_events_is_told_once(void)
     tl_cluster_stop(&cluster);
 }
 
+#define ROOM 8
+
+static void one_call_takes_the_batches_of_several_queues(void)
+{
+    struct tl_cluster cluster;
+    rmq_batch *batches[ROOM];
+    rmq_error *err = NULL;
+    size_t count = 7;
+    size_t largest = 0;
+    tl_cluster_start(&cluster, 4);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = open_poller(&cluster, 16, NULL);
+    TL_EQUAL(rmq_consumer_poll_batches(consumer, batches, ROOM, 0, &count, NULL), RMQ_ERR_TIMEOUT);
+    TL_EQUAL(count, 0);
+    TL_EQUAL(rmq_consumer_poll_batches(consumer, batches, 0, 0, &count, NULL), RMQ_ERR_INVALID);
+    tl_send(&cluster, producer, "m", 0, 1000);
+    while (atomic_load(&seen.different) < 1000) {
+        TL_OK(rmq_consumer_poll_batches(consumer, batches, ROOM, 10000, &count, &err));
+        TL_CHECK(count >= 1 && count <= ROOM);
+        largest = count > largest ? count : largest;
+        for (size_t i = 0; i < count; i++) {
+            note_batch(batches[i]);
+            TL_OK(rmq_consumer_finish(consumer, batches[i], RMQ_CONSUME_SUCCESS, &err));
+            rmq_batch_destroy(batches[i]);
+        }
+    }
+    TL_CHECK(largest > 1);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(atomic_load(&seen.total), 1000);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_batch_that_is_destroyed_unfinished_comes_again(void)
 {
     struct tl_cluster cluster;
@@ -258,6 +291,7 @@ int main(int argc, char **argv)
         TL_CASE(an_event_loop_receives_everything_by_the_descriptor),
         TL_CASE(events_tell_a_program_when_to_poll),
         TL_CASE(a_program_that_takes_no_events_is_told_once),
+        TL_CASE(one_call_takes_the_batches_of_several_queues),
         TL_CASE(a_batch_that_is_destroyed_unfinished_comes_again),
         TL_CASE(a_batch_outlives_its_consumer_and_its_messages_come_again),
         TL_CASE(a_batch_stays_the_parents_in_a_forked_child),
