@@ -134,7 +134,8 @@ RMQ_API rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, i
 RMQ_API void rmq_admin_queue_status_free(rmq_queue_status *list, size_t count);
 
 /* Committed offset of a group for a queue. RMQ_ERR_NOT_FOUND when the group has none: not knowing
- * is not zero. Protocol: QUERY_CONSUMER_OFFSET (14). Since 0.1.0. */
+ * is not zero. But a broker before 5.0 says 0 for "none" of a queue that begins there, to every
+ * client. Protocol: QUERY_CONSUMER_OFFSET (14). Since 0.1.0. */
 RMQ_API rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const char *topic,
                                              const char *broker_name, int32_t queue_id,
                                              int64_t timeout_ms, int64_t *offset, rmq_error **err);

@@ -163,7 +163,8 @@ RMQ_API rmq_status rmq_pull_consumer_persist_offsets(rmq_pull_consumer *consumer
                                                      int64_t timeout_ms, rmq_error **err);
 
 /* The group's offset: what was remembered here, else (or with from_store at once) what the broker
- * has. RMQ_ERR_NOT_FOUND when there is none: not knowing is not zero. Since 0.1.0. */
+ * has. RMQ_ERR_NOT_FOUND when there is none: not knowing is not zero; but a broker before 5.0 says 0
+ * for "none" of a queue that begins there. Since 0.1.0. */
 RMQ_API rmq_status rmq_pull_consumer_fetch_offset(rmq_pull_consumer *consumer, const char *topic,
                                                   const char *broker_name, int32_t queue_id,
                                                   bool from_store, int64_t timeout_ms, int64_t *out,
