@@ -50,22 +50,28 @@ static char *put(char *at, uint64_t value, int bytes)
     return at;
 }
 
+static char *put_zeros(char *at, size_t count)
+{
+    memset(at, 0, count);
+    return at + count;
+}
+
 /* A message as answers carry it, without a body. */
 static char *put_message(char *at, int64_t offset, const char *properties)
 {
     size_t size = 91 + strlen(TOPIC) + strlen(properties);
     at = put(at, size, 4);
     at = put(at, 0xDAA320A7, 4); /* magic of version 1 */
-    at = put(at, 0, 12);         /* CRC, queue, flag */
+    at = put_zeros(at, 12);      /* CRC, queue, flag */
     at = put(at, (uint64_t)offset, 8);
     at = put(at, (uint64_t)offset * size, 8);
-    at = put(at, 0, 4);
+    at = put_zeros(at, 4);
     for (int host = 0; host < 2; host++) { /* born, stored: when, and where */
         at = put(at, 1000, 8);
         at = put(at, 0x7F000001, 4);
         at = put(at, 10911, 4);
     }
-    at = put(at, 0, 16); /* reconsume times, transaction, length of the body */
+    at = put_zeros(at, 16); /* reconsume times, transaction, length of the body */
     at = put(at, strlen(TOPIC), 1);
     memcpy(at, TOPIC, strlen(TOPIC));
     at = put(at + strlen(TOPIC), strlen(properties), 2);
