@@ -133,14 +133,14 @@ static bool best_address(struct sockaddr_storage *out)
 
 void rq_local_addr_text(const char *namesrv, char out[RQ_ADDR_TEXT])
 {
-    struct sockaddr_storage addr;
+    struct sockaddr_storage addr = {0};
     bool known = source_address(namesrv, &addr) || best_address(&addr);
     char text[INET6_ADDRSTRLEN] = "127.0.0.1";
     if (known && addr.ss_family == AF_INET) {
         struct sockaddr_in in;
         memcpy(&in, &addr, sizeof in);
         (void)inet_ntop(AF_INET, &in.sin_addr, text, sizeof text);
-    } else if (known) {
+    } else if (known && addr.ss_family == AF_INET6) {
         struct sockaddr_in6 in6;
         memcpy(&in6, &addr, sizeof in6);
         (void)inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof text);
@@ -155,7 +155,7 @@ void rq_local_addr_text(const char *namesrv, char out[RQ_ADDR_TEXT])
 
 size_t rq_local_addr_bytes(uint8_t out[16])
 {
-    struct sockaddr_storage addr;
+    struct sockaddr_storage addr = {0};
     if (!best_address(&addr)) {
         memcpy(out, "\x7f\x00\x00\x01", 4);
         return 4;

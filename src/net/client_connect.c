@@ -151,16 +151,19 @@ static rmq_status make_conn(struct rq_peer *peer, int fd, struct rq_conn **out)
                                            .max_queued = options->max_queued,
                                            .idle_ms = options->idle_ms,
                                            .max_timeouts = MAX_TIMEOUTS};
+    void *self = NULL;
+    const struct rq_transport *transport = NULL;
     if (options->transport) {
-        conn_options.transport =
-            options->transport(options->user, peer, &conn_options.transport_self);
-        if (!conn_options.transport) {
+        transport = options->transport(options->user, peer, &self);
+        if (!transport) {
             return RMQ_ERR_NOMEM;
         }
     }
+    conn_options.transport = transport;
+    conn_options.transport_self = self;
     rmq_status st = rq_conn_create(peer->peers->loop, fd, &conn_options, out, NULL);
-    if (st != RMQ_OK && options->transport && conn_options.transport->destroy) {
-        conn_options.transport->destroy(conn_options.transport_self);
+    if (st != RMQ_OK && transport && transport->destroy) {
+        transport->destroy(self);
     }
     return st;
 }

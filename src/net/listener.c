@@ -121,15 +121,19 @@ static rmq_status make_conn(struct server_conn *entry, int fd)
                                            .max_queued = options->max_queued,
                                            .overflow_closes = true,
                                            .idle_ms = options->idle_ms};
+    void *self = NULL;
+    const struct rq_transport *transport = NULL;
     if (options->transport) {
-        conn_options.transport = options->transport(options->user, &conn_options.transport_self);
-        if (!conn_options.transport) {
+        transport = options->transport(options->user, &self);
+        if (!transport) {
             return RMQ_ERR_NOMEM;
         }
     }
+    conn_options.transport = transport;
+    conn_options.transport_self = self;
     rmq_status st = rq_conn_create(entry->home->loop, fd, &conn_options, &entry->conn, NULL);
-    if (st != RMQ_OK && options->transport && conn_options.transport->destroy) {
-        conn_options.transport->destroy(conn_options.transport_self);
+    if (st != RMQ_OK && transport && transport->destroy) {
+        transport->destroy(self);
     }
     return st;
 }

@@ -48,14 +48,18 @@ const char *rq_body_text(const cJSON *item)
 
 rmq_status rq_body_strings(const cJSON *array, const char ***items, size_t *count, rmq_error **err)
 {
+    size_t room = rq_body_count(array);
     *count = 0;
-    rmq_status st = rq_body_array(rq_body_count(array), sizeof **items, items, err);
-    for (const cJSON *item = rq_body_first(st ? NULL : array); item; item = item->next) {
+    rmq_status st = rq_body_array(room, sizeof **items, items, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    for (const cJSON *item = rq_body_first(array); item && *count < room; item = item->next) {
         if (cJSON_IsString(item)) {
             (*items)[(*count)++] = item->valuestring;
         }
     }
-    return st;
+    return RMQ_OK;
 }
 
 void rq_body_add_text(struct rq_buf *out, bool *first, const char *name, const char *value)
