@@ -74,9 +74,9 @@ RMQ_API rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster,
 /* Removes a topic, with its messages and the groups' offsets in it, from every master of a cluster
  * (NULL = of all clusters), and its route from every name server. A broker that is away keeps it,
  * and tells it to the name servers again when it is back. Whoever sends to the topic may create it
- * anew where brokers do that (autoCreateTopicEnable). RMQ_ERR_NO_ROUTE: no name server knew it; what
- * brokers had of it is gone. Counterpart: mqadmin deleteTopic. Protocol: DELETE_TOPIC_IN_BROKER
- * (215), DELETE_TOPIC_IN_NAMESRV (216). Since 0.1.0. */
+ * anew where brokers do that (autoCreateTopicEnable). RMQ_ERR_NO_ROUTE: no name server knew it;
+ * what brokers had of it is gone. Counterpart: mqadmin deleteTopic. Protocol:
+ * DELETE_TOPIC_IN_BROKER (215), DELETE_TOPIC_IN_NAMESRV (216). Since 0.1.0. */
 RMQ_API rmq_status rmq_admin_delete_topic(rmq_admin *admin, const char *cluster, const char *topic,
                                           int64_t timeout_ms, rmq_error **err);
 

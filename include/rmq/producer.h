@@ -42,8 +42,8 @@ typedef rmq_transaction_state (*rmq_transaction_check_fn)(const rmq_message_view
                                                           void *user);
 
 /* Options. rmq_producer_options_init fills every default and records the size, so that an old
- * program meets a new library safely. Strings are copied by create; NULL is the default. The table in docs/options.md is
- * made from the same source. */
+ * program meets a new library safely. Strings are copied by create; NULL is the default. The table
+ * in docs/options.md is made from the same source. */
 typedef struct rmq_producer_options {
     size_t struct_size;
     const char *producer_group; /* "producerGroup"; required */
@@ -235,18 +235,18 @@ RMQ_API void rmq_queues_free(rmq_queues *queues);
 
 /* Sends several messages of one topic as one request. Refused before sending: no messages,
  * different topics, message groups or wait flags, delay levels and times, retry topics, more than
- * maxMessageSize in all. The result has the ids of all, separated by commas, and the offset of the first. Errors as
- * rmq_producer_send. Since 0.1.0. */
+ * maxMessageSize in all. The result has the ids of all, separated by commas, and the offset of the
+ * first. Errors as rmq_producer_send. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_batch(rmq_producer *producer,
                                            const rmq_message *const *messages, size_t count,
                                            int64_t timeout_ms, rmq_send_result **result,
                                            rmq_error **err);
 
 /* Sends any number of messages of one topic, in their order, as batches of at most maxMessageSize
- * and one message group each, one after the other; a message that is as large as the limit goes alone, and is refused
- * when it is larger. timeout_ms is the deadline of each batch. Stops at the first that fails;
- * *stored (may be NULL) tells how many messages from the first on were stored. Errors as
- * rmq_producer_send_batch. Since 0.1.0. */
+ * and one message group each, one after the other; a message that is as large as the limit goes
+ * alone, and is refused when it is larger. timeout_ms is the deadline of each batch. Stops at the
+ * first that fails; *stored (may be NULL) tells how many messages from the first on were stored.
+ * Errors as rmq_producer_send_batch. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_all(rmq_producer *producer, const rmq_message *const *messages,
                                          size_t count, int64_t timeout_ms, size_t *stored,
                                          rmq_error **err);
@@ -451,9 +451,9 @@ RMQ_API rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest
  * with RMQ_ERR_CLOSED, and leaves the brokers. May be called twice, from any thread, from a
- * callback. When it has returned (outside a callback), no callback starts any more: it waits for one
- * that runs, of any client, however long that takes. RMQ_ERR_TIMEOUT when sends had to be cut off.
- * Since 0.1.0. */
+ * callback. When it has returned (outside a callback), no callback starts any more: it waits for
+ * one that runs, of any client, however long that takes. RMQ_ERR_TIMEOUT when sends had to be cut
+ * off. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms,
                                          rmq_error **err);
 

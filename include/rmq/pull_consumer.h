@@ -171,9 +171,8 @@ RMQ_API rmq_status rmq_pull_consumer_fetch_offset(rmq_pull_consumer *consumer, c
                                                   rmq_error **err);
 
 /* Asks the master: first offset of a queue, the offset behind its last message, the first offset at
- * or after a time (ms since 1970). timeout_ms 0 =
- * 5000. Protocol: GET_MIN_OFFSET (31), GET_MAX_OFFSET (30), SEARCH_OFFSET_BY_TIMESTAMP (29). Since
- *       0.1.0. */
+ * or after a time (ms since 1970). timeout_ms 0 = 5000. Protocol: GET_MIN_OFFSET (31),
+ * GET_MAX_OFFSET (30), SEARCH_OFFSET_BY_TIMESTAMP (29). Since 0.1.0. */
 RMQ_API rmq_status rmq_pull_consumer_min_offset(rmq_pull_consumer *consumer, const char *topic,
                                                 const char *broker_name, int32_t queue_id,
                                                 int64_t timeout_ms, int64_t *out, rmq_error **err);

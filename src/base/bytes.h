@@ -2,8 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * Big-endian loads and stores, a look at eight bytes at once, and a reading cursor with a sticky
- * error: after the first short or bad field it returns zeros, and the decoder asks rq_cursor_ok once
- * at the end.
+ * error: after the first short or bad field it returns zeros, and the decoder asks rq_cursor_ok
+ * once at the end.
  */
 #ifndef RQ_BASE_BYTES_H
 #define RQ_BASE_BYTES_H

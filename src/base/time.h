@@ -16,8 +16,8 @@ int64_t rq_wall_ms(void);
 /* now + timeout_ms, RQ_FOREVER for a negative timeout, saturating. */
 int64_t rq_deadline_ms(int64_t timeout_ms);
 
-/* From then to now, negative when then is later. Times of peers may be any number: what does not fit
- * is the largest or the least. */
+/* From then to now, negative when then is later. Times of peers may be any number: what does not
+ * fit is the largest or the least. */
 int64_t rq_ms_between(int64_t then_ms, int64_t now_ms);
 
 /* A time-out as a program gives it: otherwise_ms for 0 and less, and at most a day, so that sums of

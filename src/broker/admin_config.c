@@ -4,7 +4,8 @@
  * Settings by request (25, 26). Processors read the settings without a lock, so a change is made
  * while they stand still: the background loop asks every serving loop to wait, writes, and lets
  * them go on. Only what is read anew each time, by those that stand still or from the store's
- * retention, can be changed; for the others the answer says that they are read at start. Counterparts: AdminBrokerProcessor, Configuration.
+ * retention, can be changed; for the others the answer says that they are read at start.
+ * Counterparts: AdminBrokerProcessor, Configuration.
  */
 #include <stdio.h>
 #include <string.h>

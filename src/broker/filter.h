@@ -16,8 +16,8 @@ struct rq_shared_subscription *rq_shared_subscription_create(struct rq_subscript
 /* Tags, or a type that a request does not name. */
 bool rq_filter_is_tag(struct rq_slice type);
 
-/* The subscription that a request brings along. NULL: it is wrong, and *err (may be NULL) tells why,
- * or there is no memory or no such type. */
+/* The subscription that a request brings along. NULL: it is wrong, and *err (may be NULL) tells
+ * why, or there is no memory or no such type. */
 struct rq_shared_subscription *rq_filter_make(struct rq_slice topic, struct rq_slice expression,
                                               struct rq_slice type, int64_t version,
                                               rmq_error **err);

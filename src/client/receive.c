@@ -15,8 +15,9 @@
 #include "client/subscribed.h"
 #include "wire/properties.h"
 
-#define FLOW_CONTROL_MS     20
-#define QUICK_MS            50 /* an empty answer so soon was not parked: that broker is asked slowly */
+#define FLOW_CONTROL_MS 20
+/* an empty answer so soon was not parked: that broker is asked slowly */
+#define QUICK_MS            50
 #define TAKING_TURNS_ROUNDS 4 /* of heartbeats, until members are said to differ */
 
 bool rq_receive_wants(const struct rmq_message_view *view, void *user)
@@ -123,8 +124,8 @@ static void note_failure(struct rq_owned *owned, rmq_status status, const struct
 }
 
 /* A broker keeps one set of subscriptions of a group, that of the last heartbeat: members that
- * differ take turns, and each sees its own forgotten again and again. A broker that is started, even
- * a few times, does not go on so for several rounds of heartbeats. */
+ * differ take turns, and each sees its own forgotten again and again. A broker that is started,
+ * even a few times, does not go on so for several rounds of heartbeats. */
 static void note_forgotten(struct rq_owned *owned)
 {
     struct rq_subscribed *topic = owned->topic;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* What the files of a consume queue share: consume_queue.c (at work) and consume_queue_recover.c. */
+/* What the files of a consume queue share: consume_queue.c (at work), consume_queue_recover.c. */
 #ifndef RQ_STORE_CONSUME_QUEUE_PRIV_H
 #define RQ_STORE_CONSUME_QUEUE_PRIV_H
 

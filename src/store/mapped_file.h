@@ -96,10 +96,10 @@ void rq_mapped_file_new_from(struct rq_mapped_file *file, size_t from);
  * system cannot do it. */
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto);
 
-/* Writes the touched pages of [from, upto), which may be written to meanwhile, to their blocks. File
- * systems note of a reserved block whether it was ever written: when that changes, a sync waits for
- * a turn of their journal, and later ones of the same block do not. Only a help that promises
- * nothing: what it cannot write, a sync finds again. */
+/* Writes the touched pages of [from, upto), which may be written to meanwhile, to their blocks.
+ * File systems note of a reserved block whether it was ever written: when that changes, a sync
+ * waits for a turn of their journal, and later ones of the same block do not. Only a help that
+ * promises nothing: what it cannot write, a sync finds again. */
 void rq_mapped_file_use_blocks(const struct rq_mapped_file *file, size_t from, size_t upto);
 
 /* Whether n mapped bytes of the file can be read: another process may have shortened it, or the disk

@@ -125,13 +125,13 @@ rmq_status rq_store_open_watched(const struct rq_store_options *options,
                                  struct rq_store_watch *watch, struct rq_store **out,
                                  rmq_error **err);
 
-/* Takes over what may change while the store runs: fileReservedTime, deleteWhen, the three ratios of
- * the disk, cleanFileForciblyEnable, maxMessageSize, maxMsgsNumBatch, maxTransfer…. Nobody may
+/* Takes over what may change while the store runs: fileReservedTime, deleteWhen, the three ratios
+ * of the disk, cleanFileForciblyEnable, maxMessageSize, maxMsgsNumBatch, maxTransfer…. Nobody may
  * append or read meanwhile. */
 void rq_store_change(struct rq_store *store, const struct rq_store_options *options);
 
-/* RMQ_ERR_INVALID for a deleteWhen that is no list of numbers. Hours that never come are allowed, as
- * in Java: files then go when the disk fills. */
+/* RMQ_ERR_INVALID for a deleteWhen that is no list of numbers. Hours that never come are allowed,
+ * as in Java: files then go when the disk fills. */
 rmq_status rq_store_check_hours(const char *hours, rmq_error **err);
 
 /* Set before the first append or dispatch; NULL takes it away. */

@@ -246,7 +246,8 @@ static void messages_that_wait_survive_a_kill(void)
     rmq_consumer_destroy(other);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&too_early), 0);
-    /* Each once; those of a Java broker, and by level those of both, may come again after a kill. */
+    /* Each once; those of a Java broker, and those by level of both, may come again after a
+     * kill. */
     int64_t timed = tl_stored(servers.cluster.namesrv, servers.cluster.topic);
     TL_CHECK(servers.control ? timed >= TIMED : timed == TIMED);
     TL_CHECK(tl_stored(servers.cluster.namesrv, level.topic) >= LEVEL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * run KIND key=value...: a member of KIND push, ordered, popping, broadcast, pull, lite or pop, until
- * SIGTERM. Words: ns topic group instance offsets strategy later pause, and broker=NAME@HOST:PORT
- * queues=N script=RULES: then the member reaches that broker through a proxy of its own with these
- * rules (lib/proxy.h).
+ * run KIND key=value...: a member of KIND push, ordered, popping, broadcast, pull, lite or pop,
+ * until SIGTERM. Words: ns topic group instance offsets strategy later pause, and
+ * broker=NAME@HOST:PORT queues=N script=RULES: then the member reaches that broker through a proxy
+ * of its own with these rules (lib/proxy.h).
  */
 #include <inttypes.h>
 #include <poll.h>

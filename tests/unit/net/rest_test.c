@@ -28,7 +28,8 @@ struct peers {
     uint32_t seed;
 };
 
-/* From half of the gap to one and a half, so that those who wait for answers do not fall into step. */
+/* From half of the gap to one and a half, so that those who wait for answers do not fall into
+ * step. */
 static int64_t next_gap(struct peers *peers)
 {
     peers->seed = peers->seed * 1664525 + 1013904223;
