@@ -160,6 +160,14 @@ RMQ_API rmq_status rmq_consumer_create_from_config(const rmq_config *config,
                                                    rmq_listener_fn listener, void *user,
                                                    rmq_consumer **out, rmq_error **err);
 
+/* Creates a consumer of one topic with options as text (see rmq_config_parse), subscribes and
+ * starts it. listener NULL: the program polls; else it may run before this returns. The caller
+ * destroys the consumer. Errors as rmq_consumer_create, rmq_consumer_subscribe and
+ * rmq_consumer_start. Since 0.1.0. */
+RMQ_API rmq_status rmq_consumer_open(const char *options, const char *topic, const char *expression,
+                                     rmq_listener_fn listener, void *user, rmq_consumer **out,
+                                     rmq_error **err);
+
 /* Subscribes a topic: "*" or NULL for all, or tags as "a || b". Before start or later; a later call
  * replaces the expression at once. All members of a group must subscribe the same. The group's
  * retry topic is subscribed by itself, and refused here. Errors: RMQ_ERR_INVALID, RMQ_ERR_CLOSED,

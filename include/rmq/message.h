@@ -95,7 +95,8 @@ RMQ_API rmq_status rmq_message_create_reply(const rmq_message_view *request, rmq
 RMQ_API void rmq_message_destroy(rmq_message *message);
 
 /* Fields of a received message. Text is UTF-8, NUL-terminated, borrowed as long as the view lives;
- * "" when absent, never NULL. Times are ms since 1970. Since 0.1.0. */
+ * "" when absent, never NULL. Behind the body there is a NUL, too, which *size (may be NULL) does
+ * not count: a body that is text is one for C. Times are ms since 1970. Since 0.1.0. */
 RMQ_API const char *rmq_message_view_topic(const rmq_message_view *view);
 RMQ_API const char *rmq_message_view_tag(const rmq_message_view *view);
 RMQ_API const char *rmq_message_view_keys(const rmq_message_view *view);

@@ -174,6 +174,10 @@ RMQ_API rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_
 RMQ_API rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq_producer **out,
                                                    rmq_error **err);
 
+/* The same with options as text, "producerGroup=orders;sendMsgTimeout=5000" (see
+ * rmq_config_parse). Errors as rmq_producer_create. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_open(const char *options, rmq_producer **out, rmq_error **err);
+
 /* Sends and waits. timeout_ms is one deadline for all attempts; 0 = the option's. *result (may be
  * NULL) is the caller's on RMQ_OK and freed by rmq_send_result_destroy. Any thread. Errors:
  * RMQ_ERR_TIMEOUT, RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_NAMESRV, RMQ_ERR_CONNECT, RMQ_ERR_DISCONNECTED,
@@ -183,7 +187,13 @@ RMQ_API rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq
 RMQ_API rmq_status rmq_producer_send(rmq_producer *producer, const rmq_message *message,
                                      int64_t timeout_ms, rmq_send_result **result, rmq_error **err);
 
-/* The same to one queue of one broker; no retry elsewhere. Since 0.1.0. */
+/* The same for a body alone, without tag, keys and properties; it is borrowed for the call. Errors
+ * as rmq_producer_send. Since 0.1.0. */
+RMQ_API rmq_status rmq_producer_send_body(rmq_producer *producer, const char *topic,
+                                          const void *body, size_t size, int64_t timeout_ms,
+                                          rmq_send_result **result, rmq_error **err);
+
+/* rmq_producer_send to one queue of one broker; no retry elsewhere. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message *message,
                                               const char *broker_name, int32_t queue_id,
                                               int64_t timeout_ms, rmq_send_result **result,

@@ -203,6 +203,8 @@ static void fill_view(struct rmq_message_view *view, struct rq_views *views,
     /* The byte behind the topic is the first of the properties' length, which has been read. */
     writable(msg->topic.p)[msg->topic.n] = '\0';
     view->topic = msg->topic.p;
+    /* Likewise behind the body: the topic's length, or that of an inner message's properties. */
+    writable(msg->body.p)[msg->body.n] = '\0';
 }
 
 void rq_view_strip(struct rmq_message_view *view, const char *name_space)

@@ -124,6 +124,58 @@ static void every_field_arrives(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_client_is_opened_with_options_as_text(void)
+{
+    struct tl_cluster cluster;
+    rmq_producer *producer = NULL;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    char options[512];
+    tl_cluster_start(&cluster, 1);
+    snprintf(options, sizeof options, "producerGroup=%s;namesrvAddr=%s", cluster.group,
+             cluster.namesrv);
+    TL_OK(rmq_producer_open(options, &producer, &err));
+    TL_OK(rmq_producer_send_body(producer, cluster.topic, "order 17", 8, 0, NULL, &err));
+    snprintf(options, sizeof options,
+             "consumerGroup=%s;namesrvAddr=%s;consumeFromWhere=CONSUME_FROM_FIRST_OFFSET",
+             cluster.group, cluster.namesrv);
+    TL_OK(rmq_consumer_open(options, cluster.topic, "*", NULL, NULL, &consumer, &err));
+    rmq_batch *batch = take_one(consumer);
+    const char *body = rmq_message_view_body(rmq_batch_at(batch, 0), NULL);
+    TL_CHECK(strcmp(body, "order 17") == 0);
+    TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+    rmq_batch_destroy(batch);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void expect_refused(rmq_status st, rmq_error *err, const char *words)
+{
+    TL_EQUAL(st, RMQ_ERR_INVALID);
+    if (!strstr(rmq_error_message(err), words)) {
+        tl_fail(__FILE__, __LINE__, "\"%s\" does not say %s", rmq_error_message(err), words);
+    }
+    rmq_error_destroy(err);
+}
+
+static void what_cannot_be_opened_is_told_and_nothing_is_left(void)
+{
+    static const char group[] = "consumerGroup=readers;namesrvAddr=127.0.0.1:1";
+    rmq_producer *producer = NULL;
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_status st = rmq_producer_open("producerGroop=shop", &producer, &err);
+    expect_refused(st, err, "producerGroup");
+    err = NULL;
+    st = rmq_producer_open(NULL, &producer, &err);
+    expect_refused(st, err, "text is required");
+    err = NULL;
+    st = rmq_consumer_open(group, "no topic", "*", NULL, NULL, &consumer, &err);
+    expect_refused(st, err, "no topic");
+    TL_CHECK(producer == NULL && consumer == NULL);
+}
+
 static void send_tagged(const struct tl_cluster *cluster, rmq_producer *producer, const char *tag,
                         int number)
 {
@@ -351,6 +403,8 @@ static const struct tl_case cases[] = {
     TL_CASE(a_listener_gets_what_was_sent),
     TL_CASE(poll_gets_what_was_sent),
     TL_CASE(every_field_arrives),
+    TL_CASE(a_client_is_opened_with_options_as_text),
+    TL_CASE(what_cannot_be_opened_is_told_and_nothing_is_left),
     TL_CASE(tags_with_equal_hashes_are_told_apart),
     TL_CASE(every_asynchronous_send_completes_once),
     TL_CASE(a_batch_is_one_request_with_an_id_for_each),

@@ -345,6 +345,35 @@ START_TEST(offsets_that_no_queue_has_are_damage)
 }
 END_TEST
 
+static const char *body_text(const rmq_message_view *view)
+{
+    return rmq_message_view_body(view, NULL);
+}
+
+START_TEST(a_body_that_is_text_may_be_used_as_such)
+{
+    struct answer answer = {0};
+    struct rq_msg msg = simple("some text", "n\001v\002");
+    struct rq_msg empty = simple("", "");
+    struct rq_views *views = NULL;
+    add(&answer, &msg);
+    add(&answer, &empty);
+    add_batch(&answer, 2, 40);
+    ck_assert_int_eq(
+        rq_views_create_pulled(NULL, rq_slice(answer.data, answer.size), "broker-a", &views, NULL),
+        RMQ_OK);
+    ck_assert_uint_eq(views->count, 4);
+    ck_assert_str_eq(body_text(&views->items[0]), "some text");
+    ck_assert_str_eq(rmq_message_view_topic(&views->items[0]), "Topic");
+    ck_assert_str_eq(rmq_message_view_property(&views->items[0], "n"), "v");
+    ck_assert_str_eq(body_text(&views->items[1]), "");
+    ck_assert_str_eq(body_text(&views->items[2]), "0");
+    ck_assert_str_eq(body_text(&views->items[3]), "1");
+    rq_views_release(views);
+    free(answer.data);
+}
+END_TEST
+
 START_TEST(compressed_bodies_are_expanded_once_and_bounded)
 {
     static const enum rq_compression types[] = {RQ_COMPRESSION_ZLIB, RQ_COMPRESSION_LZ4,
@@ -369,6 +398,7 @@ START_TEST(compressed_bodies_are_expanded_once_and_bounded)
         ck_assert_int_eq(rq_view_expand(view, 1, NULL), RMQ_OK);
         ck_assert(memcmp(rmq_message_view_body(view, &size), plain, sizeof plain) == 0);
         ck_assert_uint_eq(size, sizeof plain);
+        ck_assert_uint_eq(strlen(body_text(view)), sizeof plain);
         ck_assert_int_eq(rmq_message_view_sys_flag(view) & RQ_SYS_COMPRESSED, 0);
         rq_views_release(views);
         free(answer.data);
@@ -433,6 +463,7 @@ Suite *message_view_suite(void)
     tcase_add_test(cases, an_inner_batch_that_was_popped_stays_one);
     tcase_add_test(cases, a_damaged_inner_batch_gives_the_messages_before_the_damage);
     tcase_add_test(cases, offsets_that_no_queue_has_are_damage);
+    tcase_add_test(cases, a_body_that_is_text_may_be_used_as_such);
     tcase_add_test(cases, compressed_bodies_are_expanded_once_and_bounded);
     tcase_add_test(cases, a_view_outlives_its_batch_and_may_be_read_by_any_thread);
     suite_add_tcase(suite, cases);
