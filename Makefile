@@ -299,9 +299,9 @@ T ?= $(FUZZ)
 TIME ?= 60
 fuzz:
 	$(Q)$(MAKE) --no-print-directory FLAVOUR=fuzz CC=clang T="$(T)" TIME=$(TIME) fuzz-here
-FUZZ_CHOSEN = $(if $(filter all,$(T)),$(FUZZ_NAMES),$(T))
-fuzz-here: $(FUZZ_NAMES:%=$(B)/fuzz/%)
-	$(Q)[ -n "$(FUZZ_CHOSEN)" ] || { echo "choose one: make fuzz T=... of: $(FUZZ_NAMES), or FUZZ=all" >&2; exit 2; }
+FUZZ_CHOSEN = $(if $(filter all,$(T)),$(FUZZ_NAMES),$(patsubst %,%_fuzz,$(T:%_fuzz=%)))
+fuzz-here: $(FUZZ_CHOSEN:%=$(B)/fuzz/%)
+	$(Q)[ -n "$(FUZZ_CHOSEN)" ] || { echo "choose one: make fuzz T=... of: $(FUZZ_NAMES:%_fuzz=%), or FUZZ=all" >&2; exit 2; }
 	$(Q)for t in $(FUZZ_CHOSEN); do mkdir -p $(B)/corpus/$$t tests/fuzz/regressions/$$t && \
 	    $(B)/fuzz/$$t -max_total_time=$(TIME) -rss_limit_mb=512 -artifact_prefix=tests/fuzz/regressions/$$t/ \
 	    $(B)/corpus/$$t $$(ls -d tests/fuzz/seeds/$$t tests/fuzz/regressions/$$t 2> /dev/null) || exit 1; done
@@ -352,6 +352,7 @@ docs: $(COMMAND)
 	$(Q)scripts/gen-docs $(COMMAND)
 check-docs: $(COMMAND)
 	$(Q)scripts/gen-docs --check $(COMMAND)
+	$(Q)scripts/check-commands
 format:
 	$(Q)clang-format -i $(wildcard include/rmq/*.h src/*/*.[ch] examples/*.c tests/lib/*.[ch] tests/*/*.c tests/unit/*/*.c)
 deps:
