@@ -22,10 +22,11 @@ struct reader {
     const char *p;
     const char *end;
     struct rq_buf out;
-    char stack[RQ_JSON_MAX_DEPTH];       /* '{' object, '[' array, 'K' an object that is a key */
-    size_t key_start[RQ_JSON_MAX_DEPTH]; /* of a 'K': where its text begins in out */
+    char stack[RQ_JSON_MAX_DEPTH]; /* '{' object, '[' array, 'K' an object that is a key */
     int depth;
-    bool want_key; /* the next token is a member name */
+    bool want_key;    /* the next token is a member name */
+    bool in_key;      /* there is a 'K' */
+    size_t key_start; /* where its text begins in out */
 };
 
 static rmq_status bad(const char *what, size_t at, rmq_error **err)
@@ -142,7 +143,13 @@ static bool open_container(struct reader *r, char c)
         return false;
     }
     bool key = c == '{' && r->want_key && r->depth > 0;
-    r->key_start[r->depth] = r->out.len;
+    if (key && r->in_key) {
+        return false; /* each level would double the backslashes of the one inside */
+    }
+    if (key) {
+        r->in_key = true;
+        r->key_start = r->out.len;
+    }
     r->stack[r->depth++] = key ? 'K' : c;
     rq_buf_add_char(&r->out, c);
     r->want_key = c == '{';
@@ -150,12 +157,15 @@ static bool open_container(struct reader *r, char c)
 }
 
 /* An object that was a key: what was written for it becomes one string. */
-static void object_key_to_string(struct reader *r, size_t start)
+static void object_key_to_string(struct reader *r)
 {
+    if (rq_buf_status(&r->out) != RMQ_OK) {
+        return;
+    }
     struct rq_buf text;
     rq_buf_init(&text, JSON_MAX);
-    rq_buf_add(&text, r->out.data + start, r->out.len - start);
-    r->out.len = start;
+    rq_buf_add(&text, r->out.data + r->key_start, r->out.len - r->key_start);
+    r->out.len = r->key_start;
     if (rq_buf_status(&text)) {
         r->out.status = rq_buf_status(&text);
     } else {
@@ -174,8 +184,9 @@ static bool close_container(struct reader *r, char c)
         return false;
     }
     rq_buf_add_char(&r->out, c);
-    if (open == 'K' && rq_buf_status(&r->out) == RMQ_OK) {
-        object_key_to_string(r, r->key_start[r->depth]);
+    if (open == 'K') {
+        r->in_key = false;
+        object_key_to_string(r);
     }
     r->want_key = false;
     return true;

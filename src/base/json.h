@@ -3,8 +3,8 @@
 /*
  * JSON for bodies and files, as the Java side writes it: bare integer keys and whole objects as
  * keys are accepted and become text ({0:1} reads as {"0":1}; {{"a":1}:5} reads as {"{\"a\":1}":5},
- * the key being the object's canonical text without blanks). A cJSON tree below. Depth and size are
- * bounded. Bad text is an error, never a crash.
+ * the key being the object's canonical text without blanks, which holds no such key itself). A cJSON
+ * tree below. Depth and size are bounded. Bad text is an error, never a crash.
  */
 #ifndef RQ_BASE_JSON_H
 #define RQ_BASE_JSON_H

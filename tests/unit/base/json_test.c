@@ -100,6 +100,27 @@ START_TEST(deep_nesting_is_refused)
 }
 END_TEST
 
+/* It would grow by the power of its depth: 200 bytes became 64 MiB. */
+START_TEST(an_object_within_the_key_of_an_object_is_no_key)
+{
+    char text[400] = "";
+    for (int i = 0; i < 30; i++) {
+        strcat(text, "{");
+    }
+    strcat(text, "\"a\":1}");
+    for (int i = 1; i < 30; i++) {
+        strcat(text, ":1}");
+    }
+    cJSON *json = NULL;
+    ck_assert_int_eq(rq_json_parse(rq_slice_str(text), &json, NULL), RMQ_ERR_PROTOCOL);
+    json = parse(
+        "{{\"a\":[{\"b\":1}]}:5,{\"a\":2}:6}"); /* as a value inside it, and again behind it */
+    ck_assert(rq_json_i64(json, "{\"a\":[{\"b\":1}]}", 0) == 5);
+    ck_assert(rq_json_i64(json, "{\"a\":2}", 0) == 6);
+    rq_json_free(json);
+}
+END_TEST
+
 START_TEST(bytes_of_no_character_are_read_as_java_reads_them)
 {
     cJSON *json = NULL;
@@ -139,6 +160,7 @@ Suite *json_suite(void)
     tcase_add_test(tc, sixty_four_bit_numbers_keep_every_digit);
     tcase_add_test(tc, a_text_cut_at_any_byte_is_an_error_and_never_a_crash);
     tcase_add_test(tc, deep_nesting_is_refused);
+    tcase_add_test(tc, an_object_within_the_key_of_an_object_is_no_key);
     tcase_add_test(tc, bytes_of_no_character_are_read_as_java_reads_them);
     tcase_add_test(tc, strings_are_escaped_and_read_back);
     suite_add_tcase(suite, tc);
