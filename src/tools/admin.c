@@ -60,6 +60,21 @@ int tool_print_done(const struct tool_admin *a, const char *thing, const char *n
     return TOOL_DONE;
 }
 
+int tool_admin_show(const struct tool_admin *a, const char *what, rmq_status st, rmq_error *err,
+                    char *json, void (*print)(const char *json))
+{
+    if (st != RMQ_OK) {
+        return tool_fail(what, st, err);
+    }
+    if (a->json) {
+        puts(json);
+    } else {
+        print(json);
+    }
+    rmq_string_free(json);
+    return TOOL_DONE;
+}
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -110,8 +125,8 @@ int tool_admin_list(const char *synopsis, const char *text, const char *examples
     struct tool_admin a = {0};
     const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
                                           TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {
-        synopsis, text, examples, NULL, options, sizeof options / sizeof options[0], NULL};
+    const struct tool_usage usage = {synopsis, text, examples, NULL, options, TOOL_COUNT(options),
+                                     NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc != TOOL_GO) {
         return rc;

@@ -36,6 +36,11 @@ const char *tool_member(const cJSON *object, const char *name);
 int tool_print_done(const struct tool_admin *a, const char *thing, const char *name,
                     const char *words);
 
+/* Shows what a server told, a JSON text that is freed here: as it is, or by print. Returns an exit
+ * code; without an answer after a complaint about what was tried. */
+int tool_admin_show(const struct tool_admin *a, const char *what, rmq_status st, rmq_error *err,
+                    char *json, void (*print)(const char *json));
+
 /* Runs a command that lists names: ask gives them one a line, and they are printed in alphabetical
  * order or as a JSON array of strings. Returns an exit code. */
 int tool_admin_list(const char *synopsis, const char *text, const char *examples,

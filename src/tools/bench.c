@@ -168,5 +168,5 @@ int tool_bench(int argc, char **argv)
     return tool_dispatch(
         "rmq bench",
         "Benchmarks: CPU time is that of this process alone; a warm-up is not counted.\n", commands,
-        sizeof commands / sizeof commands[0], argc, argv);
+        TOOL_COUNT(commands), argc, argv);
 }

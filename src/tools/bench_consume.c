@@ -165,7 +165,7 @@ static int parse(struct bench_consume *b, int argc, char **argv)
                                      examples,
                                      "0 all came, 1 not in time, 2 wrong command line.",
                                      options,
-                                     sizeof options / sizeof options[0],
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {

@@ -316,7 +316,7 @@ int tool_bench_produce(int argc, char **argv)
                                      examples,
                                      "0 all acknowledged, 1 some not, 2 wrong command line.",
                                      options,
-                                     sizeof options / sizeof options[0],
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&b) : rc;

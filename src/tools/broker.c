@@ -156,7 +156,7 @@ int tool_broker(int argc, char **argv)
         broker_examples,
         "0 stopped by a signal, 1 could not start, 2 wrong command line.",
         options,
-        sizeof options / sizeof options[0],
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(b.log) : rc;
@@ -214,7 +214,7 @@ int tool_namesrv(int argc, char **argv)
         "    rmq namesrv --port 9876 --address 0.0.0.0\n",
         "0 stopped by a signal, 1 could not start, 2 wrong command line.",
         options,
-        sizeof options / sizeof options[0],
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(log) : rc;

@@ -11,7 +11,6 @@
 #include "tools/admin.h"
 #include "tools/text.h"
 
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 #define OPTION_BROKER(target)                                                                      \
     {                                                                                              \
         'b', "broker", TOOL_TEXT, target, "NAME|HOST:PORT",                                        \
@@ -48,7 +47,7 @@ static int list(int argc, char **argv)
                                      "    rmq cluster list -n 10.0.0.1:9876\n",
                                      NULL,
                                      options,
-                                     COUNT(options),
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc != TOOL_GO) {
@@ -57,13 +56,7 @@ static int list(int argc, char **argv)
     rmq_error *err = NULL;
     char *info = NULL;
     rmq_status st = rmq_admin_cluster_info(a.admin, TOOL_ADMIN_TIMEOUT_MS, &info, &err);
-    rc = st == RMQ_OK ? TOOL_DONE : tool_fail("cluster", st, err);
-    if (rc == TOOL_DONE && a.json) {
-        puts(info);
-    } else if (rc == TOOL_DONE) {
-        print_cluster(info);
-    }
-    rmq_string_free(info);
+    rc = tool_admin_show(&a, "cluster", st, err, info, print_cluster);
     tool_admin_close(&a);
     return rc;
 }
@@ -185,7 +178,7 @@ static int config(int argc, char **argv)
         "    rmq cluster config --set 'fault=answer 310 times=2 code=2 remark=busy'\n",
         NULL,
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc == TOOL_GO) {
@@ -228,7 +221,7 @@ static int status(int argc, char **argv)
                                      "    rmq cluster status -b broker-a\n",
                                      NULL,
                                      options,
-                                     COUNT(options),
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc == TOOL_GO) {
@@ -237,14 +230,8 @@ static int status(int argc, char **argv)
     if (rc == TOOL_GO) {
         rmq_status st =
             rmq_admin_broker_runtime_info(a.admin, addr, TOOL_ADMIN_TIMEOUT_MS, &json, &err);
-        rc = st == RMQ_OK ? TOOL_DONE : tool_fail("status", st, err);
+        rc = tool_admin_show(&a, "status", st, err, json, print_figures);
     }
-    if (rc == TOOL_DONE && a.json) {
-        puts(json);
-    } else if (rc == TOOL_DONE) {
-        print_figures(json);
-    }
-    rmq_string_free(json);
     free(addr);
     tool_admin_close(&a);
     return rc;
@@ -264,5 +251,5 @@ int tool_cluster(int argc, char **argv)
         return list(argc, argv);
     }
     return tool_dispatch("rmq cluster", "Brokers that run. rmq cluster alone lists them.\n",
-                         commands, COUNT(commands), argc, argv);
+                         commands, TOOL_COUNT(commands), argc, argv);
 }

@@ -431,9 +431,13 @@ static int parse(struct consume *c, int argc, char **argv)
          0, 0},
         TOOL_OPTION_OUTPUT(&c->output),
     };
-    const struct tool_usage usage = {
-        "consume -t TOPIC -g GROUP [options]", text, examples, exits, options,
-        sizeof options / sizeof options[0],    NULL};
+    const struct tool_usage usage = {"consume -t TOPIC -g GROUP [options]",
+                                     text,
+                                     examples,
+                                     exits,
+                                     options,
+                                     TOOL_COUNT(options),
+                                     NULL};
     int rc = tool_parse(&usage, argc, argv);
     return rc == TOOL_GO ? check_options(c) : rc;
 }

@@ -8,12 +8,9 @@
 #include "tools/group.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/text.h"
-
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 static int list(int argc, char **argv)
 {
@@ -56,7 +53,7 @@ static int create(int argc, char **argv)
                                      "    rmq group create -g billing --retries 3\n",
                                      NULL,
                                      options,
-                                     COUNT(options),
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
@@ -107,7 +104,7 @@ static int config(int argc, char **argv)
                                      "    rmq group config -g billing\n",
                                      NULL,
                                      options,
-                                     COUNT(options),
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
@@ -116,13 +113,7 @@ static int config(int argc, char **argv)
     rmq_error *err = NULL;
     char *json = NULL;
     rmq_status st = rmq_admin_group_config(a.admin, a.group, TOOL_ADMIN_TIMEOUT_MS, &json, &err);
-    rc = st == RMQ_OK ? TOOL_DONE : tool_fail("config", st, err);
-    if (rc == TOOL_DONE && a.json) {
-        puts(json);
-    } else if (rc == TOOL_DONE) {
-        print_config(json);
-    }
-    rmq_string_free(json);
+    rc = tool_admin_show(&a, "config", st, err, json, print_config);
     tool_admin_close(&a);
     return rc;
 }
@@ -165,7 +156,7 @@ static int drop(int argc, char **argv)
                                      "    rmq group delete -g billing --offsets --topics\n",
                                      NULL,
                                      options,
-                                     COUNT(options),
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
@@ -259,7 +250,7 @@ static int members(int argc, char **argv)
         "    rmq group members -g billing\n",
         NULL,
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc == TOOL_GO) {
@@ -290,5 +281,5 @@ int tool_group(int argc, char **argv)
         "rmq group",
         "Consumer groups: members share the messages of topics. rmq group -g GROUP "
         "shows the progress of one.\n",
-        commands, COUNT(commands), argc, argv);
+        commands, TOOL_COUNT(commands), argc, argv);
 }

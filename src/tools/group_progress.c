@@ -5,13 +5,10 @@
  * Counterparts: mqadmin consumerProgress, resetOffsetByTime.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/group.h"
 #include "tools/text.h"
-
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 /* ---- progress ---- */
 
@@ -107,24 +104,11 @@ static int show_all_topics(const struct tool_admin *a)
     return rc;
 }
 
-/* Whether a broker before this one has told of the client. */
-static bool is_told(const cJSON *all, const cJSON *until, const char *client_id)
-{
-    const cJSON *client = NULL;
-    for (const cJSON *broker = all->child; broker != until; broker = broker->next) {
-        cJSON_ArrayForEach(client, cJSON_GetObjectItemCaseSensitive(broker, "connectionSet"))
-        {
-            if (strcmp(tool_member(client, "clientId"), client_id) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
+/* Each member once, however many brokers it is connected to. */
 static void print_ids(const char *json)
 {
     cJSON *all = cJSON_Parse(json);
+    cJSON *told = cJSON_CreateObject();
     const cJSON *broker = NULL;
     const cJSON *client = NULL;
     cJSON_ArrayForEach(broker, all)
@@ -132,11 +116,13 @@ static void print_ids(const char *json)
         cJSON_ArrayForEach(client, cJSON_GetObjectItemCaseSensitive(broker, "connectionSet"))
         {
             const char *id = tool_member(client, "clientId");
-            if (!is_told(all, broker, id)) {
+            if (cJSON_GetObjectItemCaseSensitive(told, id) == NULL) {
                 puts(id);
+                cJSON_AddTrueToObject(told, id);
             }
         }
     }
+    cJSON_Delete(told);
     cJSON_Delete(all);
 }
 
@@ -175,7 +161,7 @@ int tool_group_progress(int argc, char **argv)
         "    rmq group progress -g billing -t Orders\n",
         NULL,
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
@@ -250,7 +236,7 @@ int tool_group_reset(int argc, char **argv)
         "    rmq group reset -g billing -t Orders --to '2026-01-31 12:00:00'\n",
         NULL,
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, true);
     if (rc == TOOL_GO && !read_place(to, &timestamp_ms)) {

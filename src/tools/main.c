@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     keep_standard_open();
     /* a write that fails is noticed, and then everything is put in order */
     signal(SIGPIPE, SIG_IGN);
-    int rc = tool_dispatch("rmq", text, commands, sizeof commands / sizeof commands[0], argc, argv);
+    int rc = tool_dispatch("rmq", text, commands, TOOL_COUNT(commands), argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && rc == TOOL_DONE) {
         if (!tool_reader_is_gone()) {
             tool_wrong("not everything could be written to standard output");

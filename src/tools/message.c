@@ -10,8 +10,6 @@
 #include "tools/admin.h"
 #include "tools/text.h"
 
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
-
 static void print_message(const struct tool_admin *a, const rmq_message_view *view)
 {
     struct tool_text line = {0};
@@ -114,7 +112,7 @@ int tool_message(int argc, char **argv)
                                      "    rmq message -t Orders --key order-17\n",
                                      NULL,
                                      options,
-                                     COUNT(options),
+                                     TOOL_COUNT(options),
                                      &id};
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc == TOOL_GO && (id != NULL) == (key != NULL)) {

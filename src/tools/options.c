@@ -104,7 +104,7 @@ static bool print_kind(const char *what, enum form form)
                    {"pull-consumer", RMQ_CONFIG_PULL_CONSUMER},
                    {"lite-pull-consumer", RMQ_CONFIG_LITE_PULL_CONSUMER},
                    {"pop-consumer", RMQ_CONFIG_POP_CONSUMER}};
-    for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
+    for (size_t i = 0; i < TOOL_COUNT(clients); i++) {
         if (strcmp(what, clients[i].name) == 0) {
             print_client(clients[i].kind, form);
             return true;

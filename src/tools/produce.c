@@ -401,9 +401,13 @@ static int parse(struct produce *p, int argc, char **argv)
         {'q', "quiet", TOOL_FLAG, &p->quiet, NULL, "no line for a message that went well", 0, 0},
         TOOL_OPTION_OUTPUT(&p->output),
     };
-    const struct tool_usage usage = {
-        "produce -t TOPIC [options] [BODY]", text,    examples, exits, options,
-        sizeof options / sizeof options[0],  &p->body};
+    const struct tool_usage usage = {"produce -t TOPIC [options] [BODY]",
+                                     text,
+                                     examples,
+                                     exits,
+                                     options,
+                                     TOOL_COUNT(options),
+                                     &p->body};
     int rc = tool_parse(&usage, argc, argv);
     return rc == TOOL_GO ? check_options(p) : rc;
 }

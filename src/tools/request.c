@@ -141,7 +141,7 @@ int tool_request(int argc, char **argv)
         "    seq 10 | rmq request -t Squares --lines -o json\n",
         "0 each request got its reply, 1 some did not, 2 wrong command line.",
         options,
-        sizeof options / sizeof options[0],
+        TOOL_COUNT(options),
         &r.body};
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&r) : rc;

@@ -14,7 +14,6 @@
 #include "tools/text.h"
 #include "tools/tool.h"
 
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 #define BAR_WIDTH   40
 #define BAR_STEP_US 100000
 #define GIB         1073741824.0
@@ -185,7 +184,7 @@ static void print_info(const struct store_args *a, const rmq_store *store)
         tool_json_open(&line);
         tool_json_raw(&line, "closed", info.closed ? "true" : "false");
         tool_json_raw(&line, "inUse", info.in_use ? "true" : "false");
-        for (size_t i = 0; i < COUNT(info_rows); i++) {
+        for (size_t i = 0; i < TOOL_COUNT(info_rows); i++) {
             tool_json_number(&line, info_rows[i].name, number_at(&info, info_rows[i].at));
         }
         add_queues(&line, store);
@@ -198,7 +197,7 @@ static void print_info(const struct store_args *a, const rmq_store *store)
            info.in_use   ? "in use by a broker"
            : info.closed ? "closed"
                          : "not closed in order");
-    for (size_t i = 0; i < COUNT(info_rows); i++) {
+    for (size_t i = 0; i < TOOL_COUNT(info_rows); i++) {
         printf("%-28s %lld\n", info_rows[i].name, (long long)number_at(&info, info_rows[i].at));
     }
     printf("\n%5s %12s %12s %6s  %s\n", "QUEUE", "BEGIN", "END", "FILES", "TOPIC");
@@ -302,7 +301,7 @@ static int inspect(int argc, char **argv)
         "    rmq store inspect ~/store\n    rmq store inspect ~/store --messages -o json\n",
         "0 done, 1 cannot be read, 2 wrong command line.",
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = start(&a, &usage, argc, argv);
     if (rc != TOOL_GO) {
@@ -371,7 +370,7 @@ static void print_check(struct store_args *a, const rmq_store *store, const rmq_
     if (a->json) {
         tool_json_open(&line);
         tool_json_text(&line, "verdict", verdicts[check->verdict]);
-        for (size_t i = 0; i < COUNT(check_rows); i++) {
+        for (size_t i = 0; i < TOOL_COUNT(check_rows); i++) {
             tool_json_number(&line, check_rows[i].name, number_at(check, check_rows[i].at));
         }
         struct tool_text list = {0};
@@ -386,7 +385,7 @@ static void print_check(struct store_args *a, const rmq_store *store, const rmq_
         tool_text_free(&line);
         return;
     }
-    for (size_t i = 0; i < COUNT(check_rows); i++) {
+    for (size_t i = 0; i < TOOL_COUNT(check_rows); i++) {
         printf("%-20s %lld\n", check_rows[i].name, (long long)number_at(check, check_rows[i].at));
     }
     printf("%-20s %.3f (%.2f GiB/s)\n", "seconds", seconds,
@@ -414,7 +413,7 @@ static int verify(int argc, char **argv)
         "4 queues or index are wrong (rmq store rebuild mends them), 5 messages are damaged or "
         "missing.",
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = start(&a, &usage, argc, argv);
     if (rc != TOOL_GO) {
@@ -462,7 +461,7 @@ static int rebuild(int argc, char **argv)
         "    rmq store rebuild ~/store && rmq store verify ~/store\n",
         "0 done, 1 failed (a damaged commit log, a store in use, no space), 2 wrong command line.",
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = start(&a, &usage, argc, argv);
     if (rc != TOOL_GO) {
@@ -492,5 +491,5 @@ int tool_store(int argc, char **argv)
 {
     return tool_dispatch("rmq store",
                          "Stores on disk: those of this broker and of Apache RocketMQ.\n", commands,
-                         COUNT(commands), argc, argv);
+                         TOOL_COUNT(commands), argc, argv);
 }

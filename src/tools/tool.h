@@ -21,6 +21,8 @@ enum tool_exit {
     TOOL_USAGE = 2   /* the command line is wrong; nothing was done */
 };
 
+#define TOOL_COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
 #define TOOL_GO      (-1) /* tool_parse: go on */
 #define TOOL_NAMESRV "127.0.0.1:9876"
 

@@ -5,13 +5,10 @@
  * topicList, topicRoute, topicStatus.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/admin.h"
 #include "tools/text.h"
-
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 static int create(int argc, char **argv)
 {
@@ -33,7 +30,7 @@ static int create(int argc, char **argv)
                                      "    rmq topic create -t Orders -q 8\n",
                                      NULL,
                                      options,
-                                     COUNT(options),
+                                     TOOL_COUNT(options),
                                      NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
@@ -71,7 +68,7 @@ static int drop(int argc, char **argv)
         "    rmq topic delete -t Orders\n",
         NULL,
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
@@ -146,7 +143,7 @@ static int route(int argc, char **argv)
         "    rmq topic route -t Orders\n",
         NULL,
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
@@ -155,13 +152,7 @@ static int route(int argc, char **argv)
     rmq_error *err = NULL;
     char *json = NULL;
     rmq_status st = rmq_admin_topic_route(a.admin, a.topic, TOOL_ADMIN_TIMEOUT_MS, &json, &err);
-    rc = st == RMQ_OK ? TOOL_DONE : tool_fail("route", st, err);
-    if (rc == TOOL_DONE && a.json) {
-        puts(json);
-    } else if (rc == TOOL_DONE) {
-        print_route(json);
-    }
-    rmq_string_free(json);
+    rc = tool_admin_show(&a, "route", st, err, json, print_route);
     tool_admin_close(&a);
     return rc;
 }
@@ -199,7 +190,7 @@ static int status(int argc, char **argv)
         "    rmq topic status -t Orders\n",
         NULL,
         options,
-        COUNT(options),
+        TOOL_COUNT(options),
         NULL};
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
@@ -233,5 +224,5 @@ static const struct tool_command commands[] = {
 int tool_topic(int argc, char **argv)
 {
     return tool_dispatch("rmq topic", "Topics: a topic has queues on one or more brokers.\n",
-                         commands, COUNT(commands), argc, argv);
+                         commands, TOOL_COUNT(commands), argc, argv);
 }
