@@ -11,25 +11,6 @@
 
 #define WAIT_MS 10000
 
-static rmq_admin *admin_of(const struct tl_cluster *cluster)
-{
-    rmq_error *err = NULL;
-    rmq_admin *admin = NULL;
-    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
-    return admin;
-}
-
-static bool has_line(const char *text, const char *line)
-{
-    size_t n = strlen(line);
-    for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
-        if (strncmp(p, line, n) == 0 && p[n] == '\n') {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void a_group_is_created_shown_and_deleted(void)
 {
     struct tl_cluster cluster;
@@ -37,7 +18,7 @@ static void a_group_is_created_shown_and_deleted(void)
     rmq_group_options options;
     char *text = NULL;
     tl_cluster_start(&cluster, 1);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     rmq_group_options_init(&options, sizeof options);
     TL_EQUAL(options.retry_max_times, 16);
     options.retry_max_times = 3;
@@ -48,7 +29,7 @@ static void a_group_is_created_shown_and_deleted(void)
     err = NULL;
     TL_OK(rmq_admin_create_group(admin, NULL, cluster.group, &options, 0, &err));
     TL_OK(rmq_admin_group_list(admin, 0, &text, &err));
-    TL_CHECK(has_line(text, cluster.group));
+    TL_CHECK(tl_has_line(text, cluster.group));
     rmq_string_free(text);
     TL_OK(rmq_admin_group_config(admin, cluster.group, 0, &text, &err));
     TL_CHECK(strstr(text, "\"retryMaxTimes\":3") != NULL);
@@ -57,7 +38,7 @@ static void a_group_is_created_shown_and_deleted(void)
     rmq_string_free(text);
     TL_OK(rmq_admin_delete_group(admin, NULL, cluster.group, true, 0, &err));
     TL_OK(rmq_admin_group_list(admin, 0, &text, &err));
-    TL_CHECK(!has_line(text, cluster.group));
+    TL_CHECK(!tl_has_line(text, cluster.group));
     rmq_string_free(text);
     TL_EQUAL(rmq_admin_delete_group(admin, NULL, cluster.group, true, 0, &err), RMQ_ERR_NOT_FOUND);
     TL_CHECK(strstr(rmq_error_message(err), cluster.group) != NULL);
@@ -79,7 +60,7 @@ static void the_members_of_a_group_are_shown_with_what_they_subscribed_to(void)
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 1);
     rmq_producer_destroy(producer);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_EQUAL(rmq_admin_group_connections(admin, cluster.group, 0, &text, NULL), RMQ_ERR_NOT_FOUND);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 1, WAIT_MS);
@@ -128,9 +109,9 @@ static void a_group_goes_on_from_where_it_was_reset_to(void)
     tl_seen_wait(&first, 10, WAIT_MS);
     TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
     rmq_consumer_destroy(consumer);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_OK(rmq_admin_group_topics(admin, cluster.group, 0, &topics, &err));
-    TL_CHECK(has_line(topics, cluster.topic));
+    TL_CHECK(tl_has_line(topics, cluster.topic));
     rmq_string_free(topics);
     TL_EQUAL(tl_committed(&cluster, 0), 10);
     reset_to(admin, &cluster, 0, 0);
@@ -156,7 +137,7 @@ static void a_running_member_is_taken_back_at_once(void)
     rmq_producer_destroy(producer);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 10, WAIT_MS);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     reset_to(admin, &cluster, 0, 0);
     TL_CHECK(tl_wait(has_seen_twice, &seen, WAIT_MS));
     TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
@@ -176,7 +157,7 @@ static void a_group_without_members_is_reset_at_an_old_broker_queue_by_queue(voi
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 8);
     rmq_producer_destroy(producer);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_OK(rmq_admin_create_group(admin, NULL, cluster.group, NULL, 0, &err));
     TL_OK(rmq_broker_fault_answer(cluster.broker, 222, 2, 206, "not online", &err));
     TL_OK(rmq_admin_reset_offset(admin, cluster.group, cluster.topic, -1, 0, &list, &count, &err));

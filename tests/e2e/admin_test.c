@@ -13,25 +13,6 @@
 
 #define WAIT_MS 10000
 
-static rmq_admin *admin_of(const struct tl_cluster *cluster)
-{
-    rmq_error *err = NULL;
-    rmq_admin *admin = NULL;
-    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
-    return admin;
-}
-
-static bool has_line(const char *text, const char *line)
-{
-    size_t n = strlen(line);
-    for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
-        if (strncmp(p, line, n) == 0 && p[n] == '\n') {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void a_created_topic_can_be_used_at_once(void)
 {
     struct tl_cluster cluster;
@@ -40,7 +21,7 @@ static void a_created_topic_can_be_used_at_once(void)
     rmq_queue_status *list = NULL;
     size_t count = 0;
     tl_cluster_start(&cluster, 4);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     snprintf(cluster.topic + strlen(cluster.topic), 8, "-made");
     TL_EQUAL(rmq_admin_topic_route(admin, cluster.topic, 0, &text, &err), RMQ_ERR_NO_ROUTE);
     TL_CHECK(strstr(rmq_error_message(err), cluster.topic) != NULL);
@@ -51,7 +32,7 @@ static void a_created_topic_can_be_used_at_once(void)
     TL_CHECK(strstr(text, "\"readQueueNums\":3") != NULL);
     rmq_string_free(text);
     TL_OK(rmq_admin_topic_list(admin, 0, &text, &err));
-    TL_CHECK(has_line(text, cluster.topic));
+    TL_CHECK(tl_has_line(text, cluster.topic));
     rmq_string_free(text);
     TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &list, &count, &err));
     TL_EQUAL(count, 3);
@@ -73,7 +54,7 @@ static void wrong_arguments_are_refused(void)
     struct tl_cluster cluster;
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_EQUAL(rmq_admin_create_topic(admin, NULL, "bad topic", 1, 1, 6, 0, NULL), RMQ_ERR_INVALID);
     TL_EQUAL(rmq_admin_create_topic(admin, NULL, "T", -1, 1, 6, 0, NULL), RMQ_ERR_INVALID);
     TL_EQUAL(rmq_admin_create_topic(admin, "no-such-cluster", "T", 1, 1, 6, 0, &err),
@@ -105,7 +86,7 @@ static void the_cluster_shows_its_brokers(void)
     rmq_error *err = NULL;
     char *text = NULL;
     tl_cluster_start(&cluster, 4);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_OK(rmq_admin_cluster_info(admin, 0, &text, &err));
     TL_CHECK(strstr(text, "brokerAddrTable") != NULL);
     TL_CHECK(strstr(text, "\"0\":") != NULL);
@@ -135,7 +116,7 @@ static void a_message_is_found_by_its_offset_id(void)
     rmq_message_set_property(message, "name", "value");
     rmq_message_copy_body(message, body, sizeof body);
     TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_OK(rmq_admin_view_message(admin, rmq_send_result_offset_msg_id(result), 0, &view, &err));
     TL_CHECK(strcmp(rmq_message_view_topic(view), cluster.topic) == 0);
     TL_CHECK(strcmp(rmq_message_view_tag(view), "tag") == 0);
@@ -173,7 +154,7 @@ static void an_offset_that_is_not_stored_is_not_zero(void)
     tl_cluster_start(&cluster, 1);
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 10);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &list, &count, &err));
     TL_EQUAL(count, 1);
     TL_EQUAL(list[0].max_offset, 10);
@@ -189,7 +170,7 @@ static void an_offset_that_is_not_stored_is_not_zero(void)
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_seen_wait(&seen, 10, WAIT_MS);
     TL_OK(rmq_admin_group_members(admin, cluster.group, cluster.topic, 0, &members, &err));
-    TL_CHECK(has_line(members, rmq_consumer_client_id(consumer)));
+    TL_CHECK(tl_has_line(members, rmq_consumer_client_id(consumer)));
     rmq_string_free(members);
     TL_OK(rmq_consumer_shutdown(consumer, 0, &err));
     rmq_consumer_destroy(consumer);
@@ -327,11 +308,11 @@ static void a_deleted_topic_is_gone_with_its_messages(void)
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 5);
     rmq_producer_destroy(producer);
-    rmq_admin *admin = admin_of(&cluster);
+    rmq_admin *admin = tl_admin(&cluster);
     TL_OK(rmq_admin_delete_topic(admin, NULL, cluster.topic, 0, &err));
     TL_EQUAL(rmq_admin_topic_route(admin, cluster.topic, 0, &text, NULL), RMQ_ERR_NO_ROUTE);
     TL_OK(rmq_admin_topic_list(admin, 0, &text, &err));
-    TL_CHECK(!has_line(text, cluster.topic));
+    TL_CHECK(!tl_has_line(text, cluster.topic));
     rmq_string_free(text);
     TL_EQUAL(rmq_admin_delete_topic(admin, NULL, cluster.topic, 0, &err), RMQ_ERR_NO_ROUTE);
     TL_CHECK(strstr(rmq_error_message(err), cluster.topic) != NULL);

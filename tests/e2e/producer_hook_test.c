@@ -74,15 +74,6 @@ static void add_hook(rmq_producer *producer, struct seen *seen)
     name[0] = 'x'; /* it was copied */
 }
 
-static rmq_message *message_of(const struct tl_cluster *cluster)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(cluster->topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, "hooked", 6), RMQ_OK);
-    return message;
-}
-
 static void count_call(const rmq_send_result *result, const rmq_error *err, void *user)
 {
     struct seen *seen = user;
@@ -116,7 +107,7 @@ static void every_kind_of_send_runs_them_once(void)
     TL_OK(rmq_producer_create(&options, &producer, &err));
     seen.topic = second.topic = cluster.topic;
     add_hook(producer, &seen);
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "hooked", 6);
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, NULL), RMQ_OK);
     TL_EQUAL(atomic_load(&seen.afters), 1);
     TL_OK(rmq_producer_send_async(producer, message, count_call, &seen, &err));
@@ -156,7 +147,7 @@ static void a_check_refuses_with_its_own_status(void)
     seen.topic = cluster.topic;
     seen.refuse = RMQ_ERR_UNSUPPORTED;
     add_hook(producer, &seen);
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "hooked", 6);
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_UNSUPPORTED);
     TL_CHECK(strstr(rmq_error_message(err), "seer") != NULL);
     rmq_error_destroy(err);
@@ -183,7 +174,7 @@ static void a_property_that_a_hook_adds_arrives(void)
     rmq_producer *producer = tl_producer(&cluster);
     seen.topic = cluster.topic;
     add_hook(producer, &seen);
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "hooked", 6);
     TL_EQUAL(rmq_message_set_property(message, "own", "value"), RMQ_OK);
     TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
     TL_OK(rmq_admin_create(cluster.namesrv, &admin, &err));
@@ -216,7 +207,7 @@ static void a_send_that_fails_or_is_cut_off_has_its_after_too(void)
     tl_cluster_needs_own(&cluster);
     rmq_producer *producer = tl_producer(&cluster);
     seen.topic = cluster.topic;
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "hooked", 6);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     add_hook(producer, &seen);
     TL_OK(rmq_broker_fault_answer(cluster.broker, 310, 13, 1, "illegal", &err));
@@ -264,7 +255,7 @@ static void a_hook_that_puts_too_much_fails_the_send_and_has_its_after(void)
     hook.after = after;
     hook.user = &seen;
     TL_OK(rmq_producer_add_send_hook(producer, &hook, &err));
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "hooked", 6);
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_TOO_LARGE);
     TL_CHECK(strstr(rmq_error_message(err), "hooks put more than 32768 bytes") != NULL);
     rmq_error_destroy(err);

@@ -31,15 +31,6 @@ static void expect_error(const char *what, rmq_status st, rmq_status wanted, rmq
 
 #define EXPECT(call, wanted, words) expect_error(#call, (call), (wanted), &err, (words))
 
-static rmq_message *message_of(const char *topic)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(topic, &message, &err));
-    TL_OK(rmq_message_copy_body(message, "body", 4));
-    return message;
-}
-
 static rmq_status create(const char *namesrv, const char *instance, const char *group,
                          rmq_producer **out, rmq_error **err)
 {
@@ -83,7 +74,7 @@ static void a_missing_producer_or_message_is_named(void)
     rmq_transaction *transaction = NULL;
     tl_cluster_start(&cluster, 1);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "body", 4);
     const char *none = "producer is NULL";
     EXPECT(rmq_producer_send(NULL, message, 0, NULL, &err), RMQ_ERR_INVALID, none);
     EXPECT(rmq_producer_send_oneway(NULL, message, &err), RMQ_ERR_INVALID, none);
@@ -113,7 +104,7 @@ static void a_missing_part_is_named(void)
     rmq_message *empty = NULL;
     tl_cluster_start(&cluster, 1);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "body", 4);
     TL_OK(rmq_message_create(cluster.topic, &empty, &err));
     const rmq_message *list[2] = {message, NULL};
     EXPECT(rmq_producer_send_async(producer, message, NULL, NULL, &err), RMQ_ERR_INVALID,
@@ -155,7 +146,7 @@ static void an_error_after_many_attempts_still_says_why(void)
     options.namesrv_addr = cluster.namesrv;
     options.retry_times_when_send_failed = 200;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_of(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "body", 4);
     TL_OK(rmq_broker_fault_answer(cluster.broker, 310, -1, 1, "the reason of the broker", &err));
     rmq_status st = rmq_producer_send(producer, message, WAIT_MS, NULL, &err);
     TL_CHECK(strstr(rmq_error_message(err), "after 201 attempts") != NULL);
@@ -243,7 +234,7 @@ static void a_route_that_lies_is_an_error_of_its_topic_alone(void)
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         snprintf(topic, sizeof topic, "Lie-%zu", i);
         tl_namesrv_route(namesrv, topic, 0, lies[i].body);
-        rmq_message *message = message_of(topic);
+        rmq_message *message = tl_message(topic, "body", 4);
         rmq_status st = rmq_producer_send(producer, message, WAIT_MS, NULL, &err);
         TL_CHECK(st == RMQ_OK || strstr(rmq_error_message(err), topic) != NULL);
         expect_error(lies[i].body, st, lies[i].wanted, &err, lies[i].words);
@@ -252,7 +243,7 @@ static void a_route_that_lies_is_an_error_of_its_topic_alone(void)
     char brokers[160];
     snprintf(brokers, sizeof brokers, "%s@%s", "broker-a", rmq_broker_addr(cluster.broker));
     tl_namesrv_brokers(namesrv, cluster.topic, brokers, 1);
-    rmq_message *message = message_of(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "body", 4);
     TL_OK(rmq_producer_send(producer, message, WAIT_MS, NULL, &err));
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
@@ -294,7 +285,7 @@ static void without_descriptors_nothing_is_made_and_sends_go_on_when_there_are_s
     limit_descriptors(before.rlim_cur);
     TL_OK(create(cluster.namesrv, NULL, "group", &producer, &err));
     take_all_descriptors();
-    rmq_message *message = message_of(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "body", 4);
     rmq_status st = rmq_producer_send(producer, message, 300, NULL, &err);
     /* A descriptor that a look-up had open for a moment may have been enough. */
     TL_CHECK(st == RMQ_OK || st == RMQ_ERR_CONNECT || st == RMQ_ERR_NO_NAMESRV ||

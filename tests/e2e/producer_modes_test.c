@@ -18,15 +18,6 @@
 #define WAIT_MS 15000
 #define QUEUES  4
 
-static rmq_message *message_of(const struct tl_cluster *cluster, const void *body, size_t size)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(cluster->topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, body, size), RMQ_OK);
-    return message;
-}
-
 static int64_t stored(const struct tl_cluster *cluster)
 {
     return tl_stored(cluster->namesrv, cluster->topic);
@@ -49,7 +40,7 @@ static void a_blocking_send_tells_where_the_message_is(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, QUEUES);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "hello", 5);
+    rmq_message *message = tl_message(cluster.topic, "hello", 5);
     bool used[QUEUES] = {false};
     for (int i = 0; i < 2 * QUEUES; i++) {
         rmq_send_result *result = NULL;
@@ -104,7 +95,7 @@ static void every_asynchronous_send_is_completed_once(void)
     for (int i = 0; i < 3000; i++) {
         char body[32];
         rmq_message *message =
-            message_of(&cluster, body, (size_t)snprintf(body, sizeof body, "m-%d", i));
+            tl_message(cluster.topic, body, (size_t)snprintf(body, sizeof body, "m-%d", i));
         TL_OK(rmq_producer_send_async(producer, message, count_send, &counter, &err));
         rmq_message_destroy(message);
     }
@@ -139,7 +130,7 @@ static void a_callback_may_send_while_the_window_is_one(void)
     options.namesrv_addr = cluster.namesrv;
     options.max_async_in_flight = 1;
     TL_OK(rmq_producer_create(&options, &counter.producer, &err));
-    counter.message = message_of(&cluster, "again", 5);
+    counter.message = tl_message(cluster.topic, "again", 5);
     TL_OK(rmq_producer_send_async(counter.producer, counter.message, send_again, &counter, &err));
     TL_CHECK(tl_wait(all_ok, &counter, WAIT_MS));
     rmq_producer_destroy(counter.producer);
@@ -163,7 +154,7 @@ static void a_full_window_is_refused_when_asked_not_to_wait(void)
     options.max_async_in_flight = 2;
     options.async_wait_when_full = false;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_of(&cluster, "body", 4);
+    rmq_message *message = tl_message(cluster.topic, "body", 4);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_OK(rmq_broker_fault_delay(cluster.broker, 310, 2, 300, &err));
     TL_OK(rmq_producer_send_async(producer, message, count_send, &counter, &err));
@@ -192,7 +183,7 @@ static void events_complete_with_their_tokens(void)
     options.namesrv_addr = cluster.namesrv;
     options.events = events;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_of(&cluster, "event", 5);
+    rmq_message *message = tl_message(cluster.topic, "event", 5);
     bool seen[500] = {false};
     for (uint64_t i = 0; i < 500; i++) {
         TL_OK(rmq_producer_send_event(producer, message, i, &err));
@@ -245,7 +236,7 @@ static void one_way_sends_arrive(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, QUEUES);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "oneway", 6);
+    rmq_message *message = tl_message(cluster.topic, "oneway", 6);
     for (int i = 0; i < 200; i++) {
         TL_OK(rmq_producer_send_oneway(producer, message, &err));
     }
@@ -269,7 +260,7 @@ static void the_queue_can_be_chosen(void)
     rmq_send_result *result = NULL;
     tl_cluster_start(&cluster, QUEUES);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "where", 5);
+    rmq_message *message = tl_message(cluster.topic, "where", 5);
     size_t count = 0;
     TL_OK(rmq_producer_send_by_selector(producer, message, last_queue, &count, 0, &result, &err));
     TL_EQUAL(rmq_send_result_queue_id(result), (int)(count - 1) % QUEUES);
@@ -317,7 +308,7 @@ static void a_batch_is_one_request_with_an_id_for_each_message(void)
     for (int i = 0; i < BATCH; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", i);
-        messages[i] = message_of(&cluster, body, sizeof body);
+        messages[i] = tl_message(cluster.topic, body, sizeof body);
         rmq_message_set_tag(messages[i], "batch");
         rmq_message_add_key(messages[i], number);
         rmq_message_set_property(messages[i], "n", number);
@@ -357,7 +348,7 @@ static void a_time_out_may_be_of_any_size(void)
     rmq_send_options how;
     tl_cluster_start(&cluster, QUEUES);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "body", 4);
+    rmq_message *message = tl_message(cluster.topic, "body", 4);
     TL_OK(rmq_producer_send(producer, message, INT64_MAX, NULL, &err));
     rmq_send_options_init(&how, sizeof how);
     how.timeout_ms = INT64_MAX;
@@ -391,7 +382,7 @@ static void a_body_over_the_broker_s_limit_is_refused_with_its_words(void)
     options.max_message_size = (int32_t)size;
     options.compress_type = "NONE";
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_of(&cluster, big, size);
+    rmq_message *message = tl_message(cluster.topic, big, size);
     TL_EQUAL(rmq_producer_send(producer, message, WAIT_MS, NULL, &err), RMQ_ERR_BROKER);
     TL_CHECK(strstr(rmq_error_message(err), "body too large: 4194305 bytes, limit 4194304") !=
              NULL);
@@ -410,14 +401,14 @@ static void what_cannot_be_sent_is_refused_with_the_numbers(void)
     rmq_producer *producer = tl_producer(&cluster);
     size_t size = 4194305;
     char *big = calloc(1, size);
-    rmq_message *message = message_of(&cluster, big, size);
+    rmq_message *message = tl_message(cluster.topic, big, size);
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_TOO_LARGE);
     TL_CHECK(strstr(rmq_error_message(err), "4194305") &&
              strstr(rmq_error_message(err), "4194304"));
     rmq_error_destroy(err);
     err = NULL;
     rmq_message_copy_body(message, "x", 1);
-    rmq_message *other = message_of(&cluster, "x", 1);
+    rmq_message *other = tl_message(cluster.topic, "x", 1);
     for (int i = 0; i < 400; i++) {
         char name[16];
         char value[101];
@@ -441,7 +432,7 @@ static void what_cannot_be_sent_is_refused_with_the_numbers(void)
     expect_batch_error(producer, message, other, RMQ_ERR_INVALID);
     expect_batch_error(producer, message, empty, RMQ_ERR_INVALID);
     rmq_message_destroy(other);
-    other = message_of(&cluster, big, 4194304);
+    other = tl_message(cluster.topic, big, 4194304);
     expect_batch_error(producer, message, other, RMQ_ERR_TOO_LARGE);
     rmq_message_copy_body(other, "x", 1);
     rmq_message_set_delay_level(other, 1);
@@ -467,7 +458,7 @@ static void a_topic_that_does_not_exist_is_made_by_the_first_send(void)
     tl_cluster_start(&cluster, QUEUES);
     snprintf(cluster.topic + strlen(cluster.topic), 8, "-new");
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "first", 5);
+    rmq_message *message = tl_message(cluster.topic, "first", 5);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_CHECK(tl_wait(has_stored, &(struct stored_wait){&cluster, 2}, WAIT_MS));
@@ -490,7 +481,7 @@ static void binary_headers_work_as_json_does(void)
     TL_OK(rmq_config_set(config, "serializeType", "ROCKETMQ", &err));
     TL_OK(rmq_producer_create_from_config(config, &producer, &err));
     rmq_config_destroy(config);
-    rmq_message *message = message_of(&cluster, "binary", 6);
+    rmq_message *message = tl_message(cluster.topic, "binary", 6);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_OK(rmq_producer_send_async(producer, message, count_send, &counter, &err));
     TL_OK(rmq_producer_shutdown(producer, 0, &err));

@@ -15,28 +15,6 @@
 #include "lib/port.h"
 #include "lib/usage.h"
 
-static rmq_producer *producer_on(const char *namesrv, int64_t timeout_ms)
-{
-    rmq_error *err = NULL;
-    rmq_producer *producer = NULL;
-    rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = "name-servers";
-    options.namesrv_addr = namesrv;
-    options.send_msg_timeout_ms = timeout_ms;
-    TL_OK(rmq_producer_create(&options, &producer, &err));
-    return producer;
-}
-
-static rmq_message *message_to(const char *topic)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, "x", 1), RMQ_OK);
-    return message;
-}
-
 static void dead_and_silent_name_servers_are_skipped_within_the_call(void)
 {
     struct tl_cluster cluster;
@@ -49,8 +27,8 @@ static void dead_and_silent_name_servers_are_skipped_within_the_call(void)
     close(tl_port_silent(dead, sizeof dead));
     snprintf(list, sizeof list, "no-such-host.invalid:9876;%s;%s;%s", silent, dead,
              cluster.namesrv);
-    rmq_producer *producer = producer_on(list, 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(list, 3000);
+    rmq_message *message = tl_message(cluster.topic, "x", 1);
     int64_t start = tl_now_ms();
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_CHECK(tl_now_ms() - start < 2900);
@@ -63,8 +41,8 @@ static void dead_and_silent_name_servers_are_skipped_within_the_call(void)
 static void an_unknown_host_fails_with_its_name_and_the_process_lives(void)
 {
     rmq_error *err = NULL;
-    rmq_producer *producer = producer_on("no-such-host.invalid:9876", 3000);
-    rmq_message *message = message_to("Topic");
+    rmq_producer *producer = tl_producer_on("no-such-host.invalid:9876", 3000);
+    rmq_message *message = tl_message("Topic", "x", 1);
     int64_t start = tl_now_ms();
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_NO_NAMESRV);
     TL_CHECK(tl_now_ms() - start < 5000);
@@ -108,8 +86,8 @@ static void the_environment_names_the_name_server(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     setenv("NAMESRV_ADDR", cluster.namesrv, 1);
-    rmq_producer *producer = producer_on(NULL, 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(NULL, 3000);
+    rmq_message *message = tl_message(cluster.topic, "x", 1);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
@@ -120,8 +98,8 @@ static void a_topic_without_route_is_an_error_that_names_it(void)
 {
     rmq_error *err = NULL;
     struct tl_namesrv *ns = tl_namesrv_start();
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 1000);
-    rmq_message *message = message_to("NoSuchTopic");
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 1000);
+    rmq_message *message = tl_message("NoSuchTopic", "x", 1);
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_NO_ROUTE);
     TL_CHECK(strstr(rmq_error_message(err), "NoSuchTopic") != NULL);
     rmq_error_destroy(err);

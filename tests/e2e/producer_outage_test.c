@@ -22,28 +22,6 @@
 #define SEND_V2    310
 #define ATTEMPT_MS 500 /* half of what an attempt at the silent broker costs */
 
-static rmq_producer *producer_on(const char *namesrv, int64_t timeout_ms)
-{
-    rmq_error *err = NULL;
-    rmq_producer *producer = NULL;
-    rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
-    options.producer_group = "outage";
-    options.namesrv_addr = namesrv;
-    options.send_msg_timeout_ms = timeout_ms;
-    TL_OK(rmq_producer_create(&options, &producer, &err));
-    return producer;
-}
-
-static rmq_message *message_to(const char *topic)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, "outage", 6), RMQ_OK);
-    return message;
-}
-
 static int compare_ms(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
@@ -65,8 +43,8 @@ static void b08_one_of_two_brokers_never_answers_and_all_sends_succeed(void)
     snprintf(brokers, sizeof brokers, "a-good@%s,b-silent@%s", rmq_broker_addr(cluster.broker),
              silent);
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     for (int i = 0; i < 200; i++) {
         int64_t start = tl_now_ms();
         TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
@@ -96,8 +74,8 @@ static void one_of_two_brokers_is_dead_and_all_sends_succeed(void)
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "a-dead@%s,b-good@%s", dead, rmq_broker_addr(cluster.broker));
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     int64_t start = tl_now_ms();
     for (int i = 0; i < 100; i++) {
         TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
@@ -150,8 +128,8 @@ static void b08_late_answers_make_a_second_message_only_for_a_logged_retry(void)
     snprintf(brokers, sizeof brokers, "a-late@%s,b-good@%s", tl_proxy_addr(proxy),
              rmq_broker_addr(other));
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     int64_t until = tl_now_ms() + 4500; /* beyond the last late answer of the first attempts */
     for (; sends < 200 || tl_now_ms() < until; sends++) {
         TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
@@ -178,8 +156,8 @@ static void a_dead_broker_gives_an_error_that_names_it(void)
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "a-dead@%s", dead);
     tl_namesrv_brokers(ns, "Topic", brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 2000);
-    rmq_message *message = message_to("Topic");
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 2000);
+    rmq_message *message = tl_message("Topic", "outage", 6);
     int64_t start = tl_now_ms();
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_CONNECT);
     TL_CHECK(tl_now_ms() - start < 10000);
@@ -199,8 +177,8 @@ static void a_lost_answer_is_reported_as_maybe_stored(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     tl_cluster_needs_own(&cluster);
-    rmq_producer *producer = producer_on(cluster.namesrv, 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(cluster.namesrv, 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_OK(rmq_broker_fault_drop(cluster.broker, SEND_V2, -1, &err));
     int64_t start = tl_now_ms();
@@ -224,8 +202,8 @@ static void refusals_that_may_pass_are_tried_again_and_others_are_not(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     tl_cluster_needs_own(&cluster);
-    rmq_producer *producer = producer_on(cluster.namesrv, 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(cluster.namesrv, 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     TL_OK(rmq_broker_fault_answer(cluster.broker, SEND_V2, 2, 2, "[OVERLOAD]", &err));
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_OK(rmq_broker_fault_answer(cluster.broker, SEND_V2, 3, 14, "not writable", &err));
@@ -254,8 +232,8 @@ static void a_busy_broker_without_another_gets_time_before_it_is_asked_again(voi
     rmq_error *err = NULL;
     tl_detour_start(&busy, 4, NULL);
     TL_CHECK(tl_proxy_script(busy.proxy, "answer request 310 times 2 code 2 remark busy"));
-    rmq_producer *producer = producer_on(tl_namesrv_addr(busy.namesrv), WAIT_MS);
-    rmq_message *message = message_to(busy.cluster.topic);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(busy.namesrv), WAIT_MS);
+    rmq_message *message = tl_message(busy.cluster.topic, "outage", 6);
     int64_t start = tl_now_ms();
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_CHECK(tl_now_ms() - start >= 148); /* 50 and 100 at least */
@@ -291,7 +269,7 @@ static void sends_that_pause_are_cut_off_by_the_shutdown(void)
     options.send_msg_timeout_ms = 600000;
     options.retry_times_when_send_async_failed = 1000;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_to(busy.cluster.topic);
+    rmq_message *message = tl_message(busy.cluster.topic, "outage", 6);
     for (int i = 0; i < 50; i++) {
         TL_OK(rmq_producer_send_async(producer, message, note_closed, &completed, &err));
     }
@@ -315,8 +293,8 @@ static void an_answer_without_the_fields_of_a_send_is_no_result(void)
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
     TL_EQUAL(rmq_send_result_status(result), RMQ_SEND_OK);
     rmq_send_result_destroy(result);
@@ -338,8 +316,8 @@ static void a_cut_connection_is_tried_again(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     tl_cluster_needs_own(&cluster);
-    rmq_producer *producer = producer_on(cluster.namesrv, 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(cluster.namesrv, 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     for (int i = 0; i < 20; i++) {
         TL_OK(rmq_broker_fault_cut(cluster.broker, SEND_V2, 1, &err));
         TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
@@ -371,8 +349,9 @@ static void a_broker_that_comes_back_is_used_again(void)
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
-    struct restart restart = {.producer = producer, .message = message_to(cluster.topic)};
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 3000);
+    struct restart restart = {.producer = producer,
+                              .message = tl_message(cluster.topic, "outage", 6)};
     TL_OK(rmq_producer_send(producer, restart.message, 0, NULL, &err));
     for (int round = 0; round < 2; round++) {
         if (round == 0) {
@@ -403,8 +382,8 @@ static void an_outage_costs_few_connection_attempts_and_no_descriptors(void)
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 3000);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 3000);
+    rmq_message *message = tl_message(cluster.topic, "outage", 6);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     tl_proxy_refuse(proxy, true);
     int before = tl_usage_of(0).descriptors;
@@ -445,8 +424,8 @@ static void b08_an_asynchronous_send_to_a_black_hole_returns_at_once(void)
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "b@%s", silent);
     tl_namesrv_brokers(ns, "Topic", brokers, 4);
-    rmq_producer *producer = producer_on(tl_namesrv_addr(ns), 2000);
-    rmq_message *message = message_to("Topic");
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 2000);
+    rmq_message *message = tl_message("Topic", "outage", 6);
     int64_t start = tl_now_ms();
     TL_OK(rmq_producer_send_async(producer, message, count_failure, &failures, &err));
     TL_CHECK(tl_now_ms() - start < 1900); /* it does not wait for its deadline */

@@ -44,15 +44,6 @@ static void count(const rmq_send_result *result, const rmq_error *err, void *use
     }
 }
 
-static rmq_message *message_to(const char *topic)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, "shutdown", 8), RMQ_OK);
-    return message;
-}
-
 /* None of its sends may be late on a busy machine: they are counted. */
 static rmq_producer *patient_producer(const struct tl_cluster *cluster)
 {
@@ -74,7 +65,7 @@ static void shutdown_waits_for_ten_thousand_sends(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     rmq_producer *producer = patient_producer(&cluster);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
     for (int i = 0; i < MANY; i++) {
         TL_OK(rmq_producer_send_async(producer, message, count, &tally, &err));
     }
@@ -119,7 +110,7 @@ static void shutdown_cuts_off_what_is_not_answered_in_time(void)
     struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
     struct tl_namesrv *ns = tl_namesrv_start();
     rmq_producer *producer = producer_through(proxy, ns, cluster.topic);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     tl_proxy_blackhole(proxy, true);
     for (int i = 0; i < MANY; i++) {
@@ -184,7 +175,8 @@ static void threads_that_send_meanwhile_are_told_and_let_go(void)
         pthread_t threads[4];
         rmq_producer *producer = tl_producer(&cluster);
         for (int i = 0; i < 4; i++) {
-            senders[i] = (struct sender){producer, message_to(cluster.topic), &tally, 0};
+            senders[i] =
+                (struct sender){producer, tl_message(cluster.topic, "shutdown", 8), &tally, 0};
             TL_EQUAL(pthread_create(&threads[i], NULL, send_until_closed, &senders[i]), 0);
         }
         TL_CHECK(tl_wait(many_sent, &tally, 10000));
@@ -226,7 +218,7 @@ static void *lend_until_closed(void *arg)
     struct sender *sender = arg;
     rmq_status st = RMQ_OK;
     while (st == RMQ_OK) {
-        rmq_message *message = message_to(rmq_message_topic(sender->message));
+        rmq_message *message = tl_message(rmq_message_topic(sender->message), "shutdown", 8);
         struct lent *lent = calloc(1, sizeof *lent);
         TL_CHECK(lent != NULL);
         lent->tally = sender->tally;
@@ -253,7 +245,7 @@ static void bodies_that_are_lent_may_go_with_the_end_of_their_sends(void)
         struct sender senders[4];
         pthread_t threads[4];
         rmq_producer *producer = patient_producer(&cluster);
-        rmq_message *message = message_to(cluster.topic);
+        rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
         for (int i = 0; i < 4; i++) {
             senders[i] = (struct sender){producer, message, &tally, 0};
             TL_EQUAL(pthread_create(&threads[i], NULL, lend_until_closed, &senders[i]), 0);
@@ -291,7 +283,7 @@ static void many_threads_may_shut_down_at_once(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     tally.producer = tl_producer(&cluster);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
     for (int i = 0; i < 500; i++) {
         TL_OK(rmq_producer_send_async(tally.producer, message, count, &tally, &err));
     }
@@ -337,7 +329,7 @@ static void completions_that_nobody_has_taken_outlive_the_producer(void)
     options.namesrv_addr = cluster.namesrv;
     options.events = events;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_to(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
     for (uint64_t token = 1; token <= 10; token++) {
         TL_OK(rmq_producer_send_event(producer, message, token, &err));
     }
@@ -364,7 +356,7 @@ static void a_callback_may_shut_down(void)
     for (int round = 0; round < 5; round++) {
         struct tally tally = {0};
         tally.producer = tl_producer(&cluster);
-        rmq_message *message = message_to(cluster.topic);
+        rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
         int accepted = 0;
         for (int i = 0; i < 100; i++) {
             rmq_status st = rmq_producer_send_async(tally.producer, message, shut_down_in_callback,
@@ -414,7 +406,7 @@ static void a_send_that_waits_for_a_route_is_let_go(void)
     options.namesrv_addr = tl_namesrv_addr(ns);
     options.send_msg_timeout_ms = 20000;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_to("Topic");
+    rmq_message *message = tl_message("Topic", "shutdown", 8);
     for (int i = 0; i < 10; i++) {
         TL_OK(rmq_producer_send_async(producer, message, count, &tally, &err));
     }
@@ -433,7 +425,7 @@ static void handles_are_inert_in_a_forked_child(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_to(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     pid_t child = fork();
     TL_CHECK(child >= 0);
@@ -470,7 +462,7 @@ static void a_producer_has_one_thread_and_with_callbacks_two(void)
     rmq_producer *producers[20];
     tl_cluster_start(&cluster, 4);
     int before = tl_usage_of(0).threads;
-    rmq_message *message = message_to(cluster.topic);
+    rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
     for (int i = 0; i < 20; i++) {
         producers[i] = tl_producer(&cluster);
         TL_OK(rmq_producer_send(producers[i], message, 0, NULL, &err));

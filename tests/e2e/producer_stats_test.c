@@ -12,15 +12,6 @@
 
 #define WAIT_MS 20000
 
-static rmq_message *message_of(const struct tl_cluster *cluster)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(cluster->topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, "0123456789", 10), RMQ_OK);
-    return message;
-}
-
 /* Number of a member of the first level. */
 static long long number(const char *json, const char *name)
 {
@@ -52,7 +43,7 @@ static void every_send_is_counted_under_its_outcome(void)
     tl_cluster_start(&cluster, 2);
     tl_cluster_needs_own(&cluster);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "0123456789", 10);
     for (int i = 0; i < 5; i++) {
         TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     }
@@ -106,7 +97,7 @@ static void sends_under_way_and_refused_ones_are_seen(void)
     options.max_async_in_flight = 10;
     options.async_wait_when_full = false;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "0123456789", 10);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_OK(rmq_broker_fault_drop(cluster.broker, 310, 1000, &err));
     for (int i = 0; i < 10; i++) {
@@ -143,7 +134,7 @@ static void they_come_as_events_when_asked_for(void)
     options.events = events;
     options.statistics_interval_ms = 20;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "0123456789", 10);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     for (bool seen = false; !seen;) {
         TL_EQUAL(rmq_events_take(events, &event, 1, WAIT_MS), 1);

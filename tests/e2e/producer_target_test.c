@@ -39,15 +39,6 @@ static bool is_called(void *arg)
     return atomic_load(&((struct outcome *)arg)->calls) > 0;
 }
 
-static rmq_message *message_of(const struct tl_cluster *cluster)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(cluster->topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, "target", 6), RMQ_OK);
-    return message;
-}
-
 static int async_queue(rmq_producer *producer, const rmq_message *message,
                        const rmq_send_options *how)
 {
@@ -70,7 +61,7 @@ static void a_key_names_the_same_queue_in_every_kind_of_send(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, QUEUES);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "target", 6);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         rmq_send_result *result = NULL;
         rmq_send_options how;
@@ -102,7 +93,7 @@ static void a_message_group_keeps_to_one_queue(void)
     rmq_send_result *result = NULL;
     tl_cluster_start(&cluster, QUEUES);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "target", 6);
     TL_EQUAL(rmq_message_set_message_group(message, " "), RMQ_ERR_INVALID);
     TL_EQUAL(rmq_message_set_message_group(message, "order-17"), RMQ_OK);
     TL_CHECK(strcmp(rmq_message_property(message, "__SHARDINGKEY"), "order-17") == 0);
@@ -140,7 +131,7 @@ static void a_batch_is_of_one_message_group(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_message *list[4];
     for (int i = 0; i < 4; i++) {
-        list[i] = message_of(&cluster);
+        list[i] = tl_message(cluster.topic, "target", 6);
         TL_OK(rmq_message_set_message_group(list[i], i < 2 ? "a" : i == 2 ? "b" : ""));
     }
     const rmq_message *const *all = (const rmq_message *const *)list;
@@ -210,7 +201,7 @@ static void choices_see_the_queues_sorted_by_broker_and_id(void)
     TL_CHECK(rmq_queues_broker_name(queues, 4) == NULL);
     rmq_queues_free(queues);
 
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "target", 6);
     rmq_send_options how;
     rmq_send_options_init(&how, sizeof how);
     char room[] = "east,north";
@@ -267,7 +258,7 @@ static void a_send_may_have_a_deadline_of_its_own(void)
     rmq_error *err = NULL;
     tl_detour_start(&detour, 4, NULL);
     rmq_producer *producer = patient_producer(&detour, NULL);
-    rmq_message *message = message_of(&detour.cluster);
+    rmq_message *message = tl_message(detour.cluster.topic, "target", 6);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     tl_proxy_blackhole(detour.proxy, true);
     rmq_send_options how;
@@ -291,7 +282,7 @@ static void the_codes_that_are_tried_again_can_be_chosen(void)
     rmq_error *err = NULL;
     tl_detour_start(&detour, 4, NULL);
     rmq_producer *producer = patient_producer(&detour, "215,16");
-    rmq_message *message = message_of(&detour.cluster);
+    rmq_message *message = tl_message(detour.cluster.topic, "target", 6);
     TL_CHECK(tl_proxy_script(detour.proxy, "answer request 310 times 2 code 215 remark flow"));
     TL_OK(rmq_producer_send(producer, message, WAIT_MS, NULL, &err));
     TL_EQUAL(tl_proxy_seen(detour.proxy, SEND_V2), 3);
@@ -325,7 +316,7 @@ static void a_batch_can_be_sent_without_waiting(void)
     for (int i = 0; i < 20; i++) {
         char number[16];
         snprintf(number, sizeof number, "%d", i);
-        messages[i] = message_of(&cluster);
+        messages[i] = tl_message(cluster.topic, "target", 6);
         TL_EQUAL(rmq_message_set_property(messages[i], "n", number), RMQ_OK);
     }
     TL_OK(rmq_producer_send_batch_async(producer, (const rmq_message *const *)messages, 20, NULL,
@@ -361,7 +352,7 @@ static void sends_go_to_the_vip_port_when_asked_to(void)
     options.namesrv_addr = tl_namesrv_addr(ns);
     options.vip_channel_enabled = true;
     TL_OK(rmq_producer_create(&options, &producer, &err));
-    rmq_message *message = message_of(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "target", 6);
     TL_OK(rmq_producer_send(producer, message, WAIT_MS, NULL, &err));
     TL_OK(rmq_producer_send_oneway(producer, message, &err));
     TL_CHECK(async_queue(producer, message, NULL) >= 0);

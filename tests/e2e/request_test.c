@@ -68,15 +68,6 @@ static void stop_server(struct server *server)
     rmq_producer_destroy(server->producer);
 }
 
-static rmq_message *message_of(const struct tl_cluster *cluster, const void *body, size_t size)
-{
-    rmq_error *err = NULL;
-    rmq_message *message = NULL;
-    TL_OK(rmq_message_create(cluster->topic, &message, &err));
-    TL_EQUAL(rmq_message_copy_body(message, body, size), RMQ_OK);
-    return message;
-}
-
 static void check_reply(const rmq_message_view *reply, const char *sent, size_t size)
 {
     size_t got = 0;
@@ -104,7 +95,7 @@ static void a_request_gets_its_reply(void)
         for (size_t at = 0; at < sizes[i]; at++) {
             body[at] = (char)('a' + (at + i) % 26);
         }
-        rmq_message *message = message_of(&cluster, body, sizes[i]);
+        rmq_message *message = tl_message(cluster.topic, body, sizes[i]);
         TL_OK(rmq_producer_request(producer, message, WAIT_MS, &reply, &err));
         TL_CHECK(*rmq_message_property(message, "CORRELATION_ID") == '\0');
         check_reply(reply, body, sizes[i]);
@@ -155,7 +146,7 @@ static void send_many(const struct tl_cluster *cluster, rmq_producer *producer, 
         rmq_error *err = NULL;
         char body[32];
         rmq_message *message =
-            message_of(cluster, body, (size_t)snprintf(body, sizeof body, "request %d", i));
+            tl_message(cluster->topic, body, (size_t)snprintf(body, sizeof body, "request %d", i));
         ones[i] = (struct one){.many = many, .number = i};
         TL_OK(
             rmq_producer_request_async(producer, message, timeout_ms, note_reply, &ones[i], &err));
@@ -195,7 +186,7 @@ static void a_request_without_a_reply_ends_at_its_deadline(void)
     tl_cluster_start(&cluster, QUEUES);
     start_server(&cluster, &server);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "hello", 5);
+    rmq_message *message = tl_message(cluster.topic, "hello", 5);
     /* no request: cannot be replied to */
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     TL_CHECK(tl_wait(has_failed, &server, WAIT_MS));
@@ -220,7 +211,7 @@ static void a_request_that_cannot_be_sent_fails_as_a_send_does(void)
     tl_cluster_start(&cluster, QUEUES);
     tl_cluster_needs_own(&cluster);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "hello", 5);
+    rmq_message *message = tl_message(cluster.topic, "hello", 5);
     TL_OK(rmq_broker_fault_answer(cluster.broker, 310, -1, 13, "no", &err));
     TL_EQUAL(rmq_producer_request(producer, message, WAIT_MS, &reply, &err), RMQ_ERR_BROKER);
     TL_EQUAL(rmq_error_remote_code(err), 13);
@@ -289,7 +280,7 @@ static void request_events(const struct tl_cluster *cluster, rmq_producer *produ
         rmq_error *err = NULL;
         char body[32];
         rmq_message *message =
-            message_of(cluster, body, (size_t)snprintf(body, sizeof body, "request %d", i));
+            tl_message(cluster->topic, body, (size_t)snprintf(body, sizeof body, "request %d", i));
         TL_OK(rmq_producer_request_event(producer, message, timeout_ms, (uint64_t)i, &err));
         rmq_message_destroy(message);
     }
@@ -352,7 +343,7 @@ static void events_of_requests_outlive_their_producer(void)
     take_replies(events, 7, RMQ_ERR_CLOSED, NULL);
     rmq_events_destroy(events); /* with what nobody took */
     producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, "hello", 5);
+    rmq_message *message = tl_message(cluster.topic, "hello", 5);
     TL_EQUAL(rmq_producer_request_event(producer, message, 0, 1, NULL), RMQ_ERR_STATE);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);

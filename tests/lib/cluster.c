@@ -19,8 +19,7 @@
 static void create_elsewhere(const struct tl_cluster *cluster, int queues)
 {
     rmq_error *err = NULL;
-    rmq_admin *admin = NULL;
-    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    rmq_admin *admin = tl_admin(cluster);
     TL_OK(rmq_admin_create_topic(admin, NULL, cluster->topic, queues, queues, 6, 10000, &err));
     rmq_admin_destroy(admin);
 }
@@ -124,14 +123,50 @@ void tl_cluster_stop(struct tl_cluster *cluster)
 
 rmq_producer *tl_producer(const struct tl_cluster *cluster)
 {
+    return tl_producer_on(cluster->namesrv, 0);
+}
+
+rmq_producer *tl_producer_on(const char *namesrv, int64_t timeout_ms)
+{
     rmq_producer_options options;
     rmq_producer *producer = NULL;
     rmq_error *err = NULL;
     rmq_producer_options_init(&options, sizeof options);
     options.producer_group = "test-producers";
-    options.namesrv_addr = cluster->namesrv;
+    options.namesrv_addr = namesrv;
+    if (timeout_ms > 0) {
+        options.send_msg_timeout_ms = timeout_ms;
+    }
     TL_OK(rmq_producer_create(&options, &producer, &err));
     return producer;
+}
+
+rmq_message *tl_message(const char *topic, const void *body, size_t size)
+{
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    TL_OK(rmq_message_create(topic, &message, &err));
+    TL_EQUAL(rmq_message_copy_body(message, body, size), RMQ_OK);
+    return message;
+}
+
+rmq_admin *tl_admin(const struct tl_cluster *cluster)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    TL_OK(rmq_admin_create(cluster->namesrv, &admin, &err));
+    return admin;
+}
+
+bool tl_has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+    for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
+        if (strncmp(p, line, n) == 0 && p[n] == '\n') {
+            return true;
+        }
+    }
+    return false;
 }
 
 void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix,

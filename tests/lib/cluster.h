@@ -8,6 +8,8 @@
 #ifndef RQ_TESTS_LIB_CLUSTER_H
 #define RQ_TESTS_LIB_CLUSTER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,8 +38,17 @@ void tl_cluster_start_apart(struct tl_cluster *cluster, int queues);
 void tl_cluster_needs_own(const struct tl_cluster *cluster);
 void tl_cluster_stop(struct tl_cluster *cluster);
 
-/* A producer with default options. */
+/* A producer with default options; and one on any name servers, with a deadline for its sends. */
 rmq_producer *tl_producer(const struct tl_cluster *cluster);
+rmq_producer *tl_producer_on(const char *namesrv, int64_t timeout_ms);
+
+/* A message with a copy of the body. */
+rmq_message *tl_message(const char *topic, const void *body, size_t size);
+
+rmq_admin *tl_admin(const struct tl_cluster *cluster);
+
+/* Whether a text of lines has this one. */
+bool tl_has_line(const char *text, const char *line);
 
 /* Sends "PREFIX-FIRST" … one by one, key "k-N", property "n"; each must be acknowledged. */
 void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix,
