@@ -108,11 +108,12 @@ static bool put(struct rq_frame_cache *cache, struct rq_frame_ref *ref)
     return false;
 }
 
-/* The last reference is gone. false: there is no room. */
+/* The last reference is gone. false: there is no room, or it has grown: a large message would fill
+ * a place for which no frame is looked. */
 static bool keep(struct rq_frame_ref *ref)
 {
     struct rq_loop *home = ref->home;
-    if (!home) {
+    if (!home || ref->cap > KEPT_MOST) {
         return false;
     }
     /* a drain may free the frame, and with it the last hold of a loop that has ended */

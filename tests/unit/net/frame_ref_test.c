@@ -79,6 +79,21 @@ START_TEST(what_a_loop_keeps_is_bounded_and_ends_with_it)
 }
 END_TEST
 
+/* Sixteen of the largest ones stayed as long as others came. */
+START_TEST(a_frame_that_has_grown_is_not_kept)
+{
+    rq_mem_count(1);
+    struct rq_loop *loop = new_loop();
+    rq_frame_ref_release(take_on(loop, 100)); /* the loop's thread has begun */
+    size_t before = rq_mem_live();
+    struct rq_frame_ref *ref = rq_frame_ref_grow(take_on(loop, 20000), (size_t)1 << 20);
+    ck_assert_ptr_nonnull(ref);
+    rq_frame_ref_release(ref);
+    ck_assert_uint_eq(rq_mem_live(), before);
+    rq_loop_put(loop);
+}
+END_TEST
+
 START_TEST(a_frame_may_outlive_its_loop)
 {
     rq_mem_count(1);
@@ -117,6 +132,7 @@ Suite *frame_ref_suite(void)
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, a_frame_takes_the_memory_of_one_before_it);
     tcase_add_test(tc, what_a_loop_keeps_is_bounded_and_ends_with_it);
+    tcase_add_test(tc, a_frame_that_has_grown_is_not_kept);
     tcase_add_test(tc, a_frame_may_outlive_its_loop);
     tcase_add_test(tc, a_loop_that_has_rest_keeps_nothing);
     suite_add_tcase(suite, tc);
