@@ -147,6 +147,9 @@ void rq_broker_count_put(const struct rq_request *request, struct rq_slice topic
 void rq_broker_count_own_put(struct rmq_broker *broker, struct rq_slice topic, int32_t queue_id,
                              const struct rq_store_put *put);
 
+/* Hands what count_put has gathered to the statistics, at the end of a turn. Loop thread. */
+void rq_broker_count_gathered(struct rq_broker_loop *loop);
+
 /* Pops: so many messages acknowledged, and checkpoints made, by a group. Any thread. */
 void rq_broker_count_acks(struct rmq_broker *broker, struct rq_slice topic, struct rq_slice group,
                           uint64_t count);
@@ -161,9 +164,6 @@ void rq_broker_topics_changed(struct rmq_broker *broker);
 
 /* One request: faults, hook, processor. Loop thread. */
 void rq_broker_process(struct rmq_broker *broker, struct rq_session *session, struct rq_in *in);
-
-/* Hook and processor, as when a delayed request comes back. */
-void rq_broker_run_processor(const struct rq_request *request);
 
 static inline void rq_request_answer(const struct rq_request *request, int32_t code,
                                      const char *remark)

@@ -9,11 +9,9 @@
 
 #include <string.h>
 
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "broker/broker.h"
-#include "store/disk.h"
 
 struct rule {
     struct rq_list node;
@@ -29,6 +27,7 @@ struct delayed {
     struct rq_in in;
     struct rq_header header;
     struct rmq_broker *broker;
+    void (*run)(const struct rq_request *request);
 };
 
 void rq_fault_init(struct rq_fault *fault)
@@ -137,11 +136,12 @@ static void resume(struct rq_timer *timer)
                                        .conn = delayed->in.conn,
                                        .in = &delayed->in,
                                        .to = rq_reply_to(&delayed->header)};
-    rq_broker_run_processor(&request);
+    delayed->run(&request);
     free_delayed(delayed);
 }
 
-static bool delay(struct rq_fault *fault, const struct rq_request *request, int64_t delay_ms)
+static bool delay(struct rq_fault *fault, const struct rq_request *request, int64_t delay_ms,
+                  void (*run)(const struct rq_request *request))
 {
     struct delayed *delayed = rq_calloc(1, sizeof *delayed);
     if (!delayed) {
@@ -154,6 +154,7 @@ static bool delay(struct rq_fault *fault, const struct rq_request *request, int6
     }
     delayed->broker = request->broker;
     delayed->session = request->session;
+    delayed->run = run;
     delayed->header = *request->in->header;
     delayed->in = *request->in;
     delayed->in.header = &delayed->header;
@@ -207,7 +208,8 @@ static bool stores(int32_t code)
            code == RQ_REQ_SEND_BATCH_MESSAGE || code == RQ_REQ_CONSUMER_SEND_MSG_BACK;
 }
 
-bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request)
+bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request,
+                    void (*run)(const struct rq_request *request))
 {
     struct rq_fault_rule rule;
     char *remark = NULL;
@@ -228,7 +230,7 @@ bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request)
     } else if (rule.kind == RQ_FAULT_CUT) {
         rq_conn_close(request->conn, RMQ_ERR_CLOSED);
     } else if (rule.kind == RQ_FAULT_DELAY) {
-        handled = delay(fault, request, rule.delay_ms);
+        handled = delay(fault, request, rule.delay_ms, run);
     } else {
         request->in->header->flag |= RQ_FLAG_ONEWAY;
         handled = false;
@@ -256,96 +258,4 @@ void rq_fault_drop(struct rq_fault *fault, const struct rq_session *session)
         rq_timer_stop(&delayed->timer);
         free_delayed(delayed);
     }
-}
-
-/* ---- public ---- */
-
-static rmq_status add(rmq_broker *broker, const struct rq_fault_rule *rule, rmq_error **err)
-{
-    if (!broker || rule->code < -1 || rule->times < -1 || rule->delay_ms < 0) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "fault rule: code %d, times %d, delay %lld ms",
-                            rule->code, rule->times, (long long)rule->delay_ms);
-    }
-    rmq_status st = rq_fault_add(&broker->fault, rule);
-    return st ? rq_error_set(err, st, "fault rule: out of memory") : RMQ_OK;
-}
-
-rmq_status rmq_broker_fault_answer(rmq_broker *broker, int code, int times, int response_code,
-                                   const char *remark, rmq_error **err)
-{
-    const struct rq_fault_rule rule = {.kind = RQ_FAULT_ANSWER,
-                                       .code = code,
-                                       .times = times,
-                                       .response_code = response_code,
-                                       .remark = remark};
-    return add(broker, &rule, err);
-}
-
-rmq_status rmq_broker_fault_delay(rmq_broker *broker, int code, int times, int64_t delay_ms,
-                                  rmq_error **err)
-{
-    const struct rq_fault_rule rule = {
-        .kind = RQ_FAULT_DELAY, .code = code, .times = times, .delay_ms = delay_ms};
-    return add(broker, &rule, err);
-}
-
-rmq_status rmq_broker_fault_drop(rmq_broker *broker, int code, int times, rmq_error **err)
-{
-    const struct rq_fault_rule rule = {.kind = RQ_FAULT_DROP, .code = code, .times = times};
-    return add(broker, &rule, err);
-}
-
-rmq_status rmq_broker_fault_cut(rmq_broker *broker, int code, int times, rmq_error **err)
-{
-    const struct rq_fault_rule rule = {.kind = RQ_FAULT_CUT, .code = code, .times = times};
-    return add(broker, &rule, err);
-}
-
-void rmq_broker_fault_clear(rmq_broker *broker)
-{
-    if (broker) {
-        rq_fault_clear(&broker->fault);
-        atomic_store_explicit(&broker->fault.refused, 0, memory_order_relaxed);
-        rq_fault_refuse_connections_for(&broker->fault, 0);
-        rq_disk_set_clock_offset(rq_store_disk(broker->store), 0);
-        rq_disk_clear(rq_store_disk(broker->store));
-        rq_store_pause_dispatch(broker->store, false);
-    }
-}
-
-static void close_conn(struct rq_conn *conn, void *arg)
-{
-    (void)arg;
-    rq_conn_close(conn, RMQ_ERR_CLOSED);
-}
-
-rmq_status rmq_broker_fault_refuse_connections(rmq_broker *broker, bool refuse, rmq_error **err)
-{
-    if (!broker) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
-    }
-    rq_fault_refuse(&broker->fault, RQ_REFUSE_CONNECTIONS, refuse);
-    if (refuse) {
-        rq_server_each(broker->server, close_conn, NULL);
-    }
-    return RMQ_OK;
-}
-
-rmq_status rmq_broker_fault_refuse_writes(rmq_broker *broker, bool refuse, rmq_error **err)
-{
-    if (!broker) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
-    }
-    rq_fault_refuse(&broker->fault, RQ_REFUSE_WRITES, refuse);
-    return RMQ_OK;
-}
-
-rmq_status rmq_broker_fault_clock_offset(rmq_broker *broker, int64_t offset_ms, rmq_error **err)
-{
-    if (!broker) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
-    }
-    rq_disk_set_clock_offset(rq_store_disk(broker->store), offset_ms);
-    rq_schedule_look(&broker->schedule);
-    return RMQ_OK;
 }

@@ -63,8 +63,9 @@ rmq_status rq_fault_add(struct rq_fault *fault, const struct rq_fault_rule *rule
 void rq_fault_clear(struct rq_fault *fault);
 
 /* Applies the first rule that matches. false: the request goes on to its processor (perhaps as
- * one-way). */
-bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request);
+ * one-way). run: what a delayed request goes to when its time has come. */
+bool rq_fault_apply(struct rq_fault *fault, const struct rq_request *request,
+                    void (*run)(const struct rq_request *request));
 
 /* Forgets the requests of a connection that has closed. Loop thread. */
 void rq_fault_drop(struct rq_fault *fault, const struct rq_session *session);

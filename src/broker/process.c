@@ -109,7 +109,7 @@ static const struct {
     {RQ_REQ_DELETE_EXPIRED_COMMITLOG, rq_process_clean},
 };
 
-void rq_broker_run_processor(const struct rq_request *request)
+static void run_processor(const struct rq_request *request)
 {
     const struct rmq_broker *broker = request->broker;
     int32_t code = request->in->header->code;
@@ -132,9 +132,9 @@ void rq_broker_process(struct rmq_broker *broker, struct rq_session *session, st
                                  .conn = session->conn,
                                  .in = in,
                                  .to = rq_reply_to(in->header)};
-    if (rq_fault_apply(&broker->fault, &request)) {
+    if (rq_fault_apply(&broker->fault, &request, run_processor)) {
         return;
     }
     request.to = rq_reply_to(in->header); /* a dropped answer makes a request one-way */
-    rq_broker_run_processor(&request);
+    run_processor(&request);
 }
