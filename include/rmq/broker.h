@@ -103,7 +103,8 @@ RMQ_API rmq_status rmq_broker_config_load(rmq_broker_config *config, const char 
                                           rmq_error **err);
 
 /* Defaults of a stand-alone broker instead: listenPort 10911, store in $HOME/store, brokerIP1 = the
- * machine's address. Since 0.1.0. */
+ * machine's address. get: the value as text, borrowed until the next call with the same config;
+ * NULL for an unknown key. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_config_standalone(rmq_broker_config *config, rmq_error **err);
 RMQ_API const char *rmq_broker_config_get(rmq_broker_config *config, const char *key);
 RMQ_API void rmq_broker_config_destroy(rmq_broker_config *config);
@@ -140,12 +141,17 @@ RMQ_API int rmq_broker_metrics_port(const rmq_broker *broker);
 RMQ_API bool rmq_broker_metric_at(size_t index, const char **name, const char **type,
                                   const char **labels, const char **help);
 
-/* Creates a topic, as a request 17 would, and registers it. Since 0.1.0. */
+/* Creates a topic with so many queues, or changes their number, as UPDATE_AND_CREATE_TOPIC (17)
+ * would, and registers it at the name servers before it returns. Any thread but a callback. Errors:
+ * RMQ_ERR_INVALID (name, number), RMQ_ERR_IO, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,
                                            rmq_error **err);
 
 /* Misbehaviour on request, for tests. Each rule acts on the next `times` requests of a code (-1 =
- * all from now on; 0 clears the rules of the code); code -1 stands for every code. Since 0.1.0. */
+ * all from now on; 0 clears the rules of the code); code -1 stands for every code. answer: instead
+ * of the broker, with response_code and remark (copied; NULL = none). delay: carried out so many
+ * milliseconds later. drop: carried out, and the answer is lost. cut: the connection is closed
+ * instead. Any thread. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_fault_answer(rmq_broker *broker, int code, int times,
                                            int response_code, const char *remark, rmq_error **err);
 RMQ_API rmq_status rmq_broker_fault_delay(rmq_broker *broker, int code, int times, int64_t delay_ms,

@@ -240,7 +240,8 @@ RMQ_API void rmq_consume_context_set_delay_level(rmq_consume_context *context, i
 RMQ_API void rmq_consume_context_set_auto_commit(rmq_consume_context *context, bool auto_commit);
 RMQ_API void rmq_consume_context_set_suspend_ms(rmq_consume_context *context, int64_t suspend_ms);
 
-/* Pauses and resumes pulling. What is cached is still delivered. Since 0.1.0. */
+/* Pauses and resumes pulling. What is cached is still delivered. Any thread, a listener too. Errors:
+ * RMQ_ERR_INVALID, RMQ_ERR_FORKED. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_suspend(rmq_consumer *consumer);
 RMQ_API rmq_status rmq_consumer_resume(rmq_consumer *consumer);
 
@@ -266,7 +267,8 @@ RMQ_API rmq_status rmq_consumer_lag(rmq_consumer *consumer, const char *topic,
                                     rmq_error **err);
 
 /* Queues that the consumer owns now, as text "topic broker queueId\n…"; the caller frees it with
- * rmq_string_free. Since 0.1.0. */
+ * rmq_string_free. Any thread. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED, RMQ_ERR_NOMEM. Since
+ * 0.1.0. */
 RMQ_API rmq_status rmq_consumer_assignment(rmq_consumer *consumer, char **out, rmq_error **err);
 RMQ_API void rmq_string_free(char *text);
 

@@ -141,7 +141,8 @@ RMQ_API rmq_status rmq_lite_pull_consumer_poll_batches(rmq_lite_pull_consumer *c
  * it. Since 0.1.0. */
 RMQ_API int rmq_lite_pull_consumer_fd(rmq_lite_pull_consumer *consumer);
 
-/* The queues that are this consumer's now. The caller destroys the list. Since 0.1.0. */
+/* The queues that are this consumer's now. The caller destroys the list. Errors: RMQ_ERR_INVALID,
+ * RMQ_ERR_FORKED, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_assignment(rmq_lite_pull_consumer *consumer,
                                                      rmq_queue_list **out, rmq_error **err);
 
@@ -172,14 +173,16 @@ RMQ_API rmq_status rmq_lite_pull_consumer_seek_to_timestamp(rmq_lite_pull_consum
                                                             int32_t queue_id, int64_t timestamp_ms,
                                                             int64_t timeout_ms, rmq_error **err);
 
-/* First offset at or after a time (ms since 1970), of any queue. Since 0.1.0. */
+/* First offset at or after a time (ms since 1970), of any queue. Blocks up to timeout_ms (0 =
+ * 5000). Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_BROKER, RMQ_ERR_TIMEOUT,
+ * RMQ_ERR_BROKER, RMQ_ERR_NOMEM. Protocol: SEARCH_OFFSET_BY_TIMESTAMP (29). Since 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_offset_for_timestamp(
     rmq_lite_pull_consumer *consumer, const char *topic, const char *broker_name, int32_t queue_id,
     int64_t timestamp_ms, int64_t timeout_ms, int64_t *out, rmq_error **err);
 
 /* Stops and resumes fetching from queues (NULL: all that are ours now). What is fetched already is
  * still polled. Queues that are not ours are passed over. A queue that leaves and comes back is not
- * paused. Since 0.1.0. */
+ * paused. Errors: RMQ_ERR_INVALID, RMQ_ERR_FORKED. Since 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_pause(rmq_lite_pull_consumer *consumer,
                                                 const rmq_queue_list *queues, rmq_error **err);
 RMQ_API rmq_status rmq_lite_pull_consumer_resume(rmq_lite_pull_consumer *consumer,

@@ -85,14 +85,15 @@ RMQ_API rmq_status rmq_pop_consumer_ack(rmq_pop_consumer *consumer, const char *
                                         const char *handle, int64_t timeout_ms, rmq_error **err);
 
 /* The same for several messages of a topic, in one request to each broker; tells the first failure
- * after all were tried. Protocol: BATCH_ACK_MESSAGE (200151). Since 0.1.0. */
+ * after all were tried. Errors as rmq_pop_consumer_ack. Protocol: BATCH_ACK_MESSAGE (200151). Since
+ * 0.1.0. */
 RMQ_API rmq_status rmq_pop_consumer_ack_batch(rmq_pop_consumer *consumer, const char *topic,
                                               const char *const *handles, size_t count,
                                               int64_t timeout_ms, rmq_error **err);
 
-/* Makes a message invisible for another time, counted from now, and gives it a new handle (freed
- * with rmq_string_free); the old one is void then. Protocol: CHANGE_MESSAGE_INVISIBLETIME (200053).
- * Since 0.1.0. */
+/* Makes a message invisible for another time (in ms, 0 or more), counted from now, and gives it a
+ * new handle (freed with rmq_string_free); the old one is void then. Errors as
+ * rmq_pop_consumer_ack. Protocol: CHANGE_MESSAGE_INVISIBLETIME (200053). Since 0.1.0. */
 RMQ_API rmq_status rmq_pop_consumer_change_invisible_time(rmq_pop_consumer *consumer,
                                                           const char *topic, const char *handle,
                                                           int64_t invisible_ms, int64_t timeout_ms,

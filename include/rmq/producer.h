@@ -389,8 +389,9 @@ RMQ_API rmq_status rmq_producer_add_send_hook(rmq_producer *producer, const rmq_
 /* Inside a hook. Everything is borrowed for the call. message is NULL in after: the program may
  * have destroyed it. result and error are those of the completion, in after only; both are NULL for
  * a one-way send that was handed over. put_property adds a property to the message, or to each of a
- * batch, as it goes out, in before only. data is a pointer of the hook's own, kept from its before
- * to its after. Since 0.1.0. */
+ * batch, as it goes out, in before only (else RMQ_ERR_STATE; RMQ_ERR_INVALID as of
+ * rmq_message_set_property, RMQ_ERR_NOMEM). data is a pointer of the hook's own, kept from its
+ * before to its after. Since 0.1.0. */
 RMQ_API const char *rmq_send_context_topic(const rmq_send_context *context);
 RMQ_API const char *rmq_send_context_group(const rmq_send_context *context);
 RMQ_API rmq_send_mode rmq_send_context_mode(const rmq_send_context *context);

@@ -157,8 +157,10 @@ RMQ_API rmq_status rmq_pull_consumer_update_offset(rmq_pull_consumer *consumer, 
                                                    const char *broker_name, int32_t queue_id,
                                                    int64_t offset, rmq_error **err);
 
-/* Stores at the brokers what was remembered and is not stored yet, waiting up to timeout_ms (0 =
- * 5000) for each. Since 0.1.0. */
+/* Stores at the brokers what was remembered and is not stored yet, within timeout_ms (0 = 5000);
+ * tells the first failure after all were tried. Errors: RMQ_ERR_TIMEOUT, RMQ_ERR_BROKER,
+ * RMQ_ERR_NO_BROKER, RMQ_ERR_FORKED, RMQ_ERR_NOMEM. Protocol: UPDATE_CONSUMER_OFFSET (15). Since
+ * 0.1.0. */
 RMQ_API rmq_status rmq_pull_consumer_persist_offsets(rmq_pull_consumer *consumer,
                                                      int64_t timeout_ms, rmq_error **err);
 
@@ -171,7 +173,8 @@ RMQ_API rmq_status rmq_pull_consumer_fetch_offset(rmq_pull_consumer *consumer, c
                                                   rmq_error **err);
 
 /* Asks the master: first offset of a queue, the offset behind its last message, the first offset at
- * or after a time (ms since 1970). timeout_ms 0 = 5000. Protocol: GET_MIN_OFFSET (31),
+ * or after a time (ms since 1970). timeout_ms 0 = 5000. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_ROUTE,
+ * RMQ_ERR_NO_BROKER, RMQ_ERR_TIMEOUT, RMQ_ERR_BROKER, RMQ_ERR_NOMEM. Protocol: GET_MIN_OFFSET (31),
  * GET_MAX_OFFSET (30), SEARCH_OFFSET_BY_TIMESTAMP (29). Since 0.1.0. */
 RMQ_API rmq_status rmq_pull_consumer_min_offset(rmq_pull_consumer *consumer, const char *topic,
                                                 const char *broker_name, int32_t queue_id,

@@ -155,12 +155,13 @@ rmq_status rmq_consumer_assignment(rmq_consumer *consumer, char **out, rmq_error
     if (rq_instance_run(consumer->instance, assignment_on_loop, &call) != RMQ_OK) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
     }
-    char *text = rq_buf_detach(&call.text);
+    char *text = rq_buf_status(&call.text) == RMQ_OK ? rq_buf_detach(&call.text) : NULL;
+    rq_buf_free(&call.text);
     if (!text) {
-        text = rq_strdup("");
+        return rq_error_set(err, RMQ_ERR_NOMEM, "assignment");
     }
     *out = text;
-    return text ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "assignment");
+    return RMQ_OK;
 }
 
 void rmq_string_free(char *text)
