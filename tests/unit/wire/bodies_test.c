@@ -9,94 +9,76 @@
 
 Suite *bodies_suite(void);
 
-/* Parses text with the parser of its class and writes it again; RMQ_ERR_UNSUPPORTED for a class
- * without one. */
+/* One function for each kind of body: reads a text and writes what was read. */
+#define REWRITE(function, type, parse, write, clear)                                               \
+    static rmq_status function(struct rq_slice text, struct rq_buf *out)                           \
+    {                                                                                              \
+        struct type body;                                                                          \
+        rmq_status st = parse;                                                                     \
+        if (st == RMQ_OK) {                                                                        \
+            write;                                                                                 \
+            clear(&body);                                                                          \
+        }                                                                                          \
+        return st;                                                                                 \
+    }
+
+REWRITE(heartbeat, rq_heartbeat, rq_heartbeat_parse(text, &body, NULL),
+        rq_heartbeat_write(&body, out), rq_heartbeat_clear)
+REWRITE(lock, rq_lock_body, rq_lock_body_parse(text, &body, NULL), rq_lock_body_write(&body, out),
+        rq_lock_body_clear)
+REWRITE(locked, rq_lock_body, rq_lock_answer_parse(text, &body, NULL),
+        rq_lock_answer_write(body.queues, body.queue_count, out), rq_lock_body_clear)
+REWRITE(offsets, rq_queue_table, rq_queue_table_parse(text, RQ_QUEUE_TABLE_OFFSETS, &body, NULL),
+        rq_queue_table_write(&body, RQ_QUEUE_TABLE_OFFSETS, out), rq_queue_table_clear)
+REWRITE(consumer_ids, rq_names, rq_names_parse(text, RQ_LIST_CONSUMER_IDS, &body, NULL),
+        rq_names_write(body.items, body.count, RQ_LIST_CONSUMER_IDS, out), rq_names_clear)
+REWRITE(directly, rq_consume_directly, rq_consume_directly_parse(text, &body, NULL),
+        rq_consume_directly_write(&body, out), rq_consume_directly_clear)
+REWRITE(connections, rq_connections, rq_connections_parse(text, &body, NULL),
+        rq_connections_write(&body, out), rq_connections_clear)
+REWRITE(route, rq_route_data, rq_route_data_parse(text, &body, NULL),
+        rq_route_data_write(&body, out), rq_route_data_clear)
+REWRITE(cluster, rq_cluster_info, rq_cluster_info_parse(text, &body, NULL),
+        rq_cluster_info_write(&body, out), rq_cluster_info_clear)
+REWRITE(topics, rq_topic_table, rq_topic_table_parse(text, &body, NULL),
+        rq_topic_table_write(&body, out), rq_topic_table_clear)
+REWRITE(registration, rq_topic_table,
+        rq_register_body_parse(text, false, 479, 1 << 20, &body, NULL),
+        rq_register_body_write(&body, out), rq_topic_table_clear)
+
+static const struct {
+    const char *class_name;
+    rmq_status (*rewrite)(struct rq_slice text, struct rq_buf *out);
+} bodies[] = {
+    {"HeartbeatData", heartbeat},
+    {"LockBatchRequestBody", lock},
+    {"UnlockBatchRequestBody", lock},
+    {"LockBatchResponseBody", locked},
+    {"OffsetSerializeWrapper", offsets},
+    {"ResetOffsetBody", offsets},
+    {"GetConsumerListByGroupResponseBody", consumer_ids},
+    {"ConsumeMessageDirectlyResult", directly},
+    {"ConsumerConnection", connections},
+    {"ProducerConnection", connections},
+    {"TopicRouteData", route},
+    {"ClusterInfo", cluster},
+    {"TopicConfigSerializeWrapper", topics},
+    {"RegisterBrokerBody", registration},
+};
+
+/* RMQ_ERR_UNSUPPORTED: not one of these; a compressed registration is no text. */
 static rmq_status rewrite(const char *class_name, const char *name, struct rq_slice text,
                           struct rq_buf *out)
 {
-    rmq_status st = RMQ_ERR_UNSUPPORTED;
-    if (strcmp(class_name, "HeartbeatData") == 0) {
-        struct rq_heartbeat body;
-        st = rq_heartbeat_parse(text, &body, NULL);
-        if (!st) {
-            rq_heartbeat_write(&body, out);
-            rq_heartbeat_clear(&body);
-        }
-    } else if (strcmp(class_name, "LockBatchRequestBody") == 0 ||
-               strcmp(class_name, "UnlockBatchRequestBody") == 0) {
-        struct rq_lock_body body;
-        st = rq_lock_body_parse(text, &body, NULL);
-        if (!st) {
-            rq_lock_body_write(&body, out);
-            rq_lock_body_clear(&body);
-        }
-    } else if (strcmp(class_name, "LockBatchResponseBody") == 0) {
-        struct rq_lock_body body;
-        st = rq_lock_answer_parse(text, &body, NULL);
-        if (!st) {
-            rq_lock_answer_write(body.queues, body.queue_count, out);
-            rq_lock_body_clear(&body);
-        }
-    } else if (strcmp(class_name, "OffsetSerializeWrapper") == 0 ||
-               strcmp(class_name, "ResetOffsetBody") == 0) {
-        struct rq_queue_table body;
-        st = rq_queue_table_parse(text, RQ_QUEUE_TABLE_OFFSETS, &body, NULL);
-        if (!st) {
-            rq_queue_table_write(&body, RQ_QUEUE_TABLE_OFFSETS, out);
-            rq_queue_table_clear(&body);
-        }
-    } else if (strcmp(class_name, "GetConsumerListByGroupResponseBody") == 0) {
-        struct rq_names body;
-        st = rq_names_parse(text, RQ_LIST_CONSUMER_IDS, &body, NULL);
-        if (!st) {
-            rq_names_write(body.items, body.count, RQ_LIST_CONSUMER_IDS, out);
-            rq_names_clear(&body);
-        }
-    } else if (strcmp(class_name, "ConsumeMessageDirectlyResult") == 0) {
-        struct rq_consume_directly body;
-        st = rq_consume_directly_parse(text, &body, NULL);
-        if (!st) {
-            rq_consume_directly_write(&body, out);
-            rq_consume_directly_clear(&body);
-        }
-    } else if (strcmp(class_name, "ConsumerConnection") == 0 ||
-               strcmp(class_name, "ProducerConnection") == 0) {
-        struct rq_connections body;
-        st = rq_connections_parse(text, &body, NULL);
-        if (!st) {
-            rq_connections_write(&body, out);
-            rq_connections_clear(&body);
-        }
-    } else if (strcmp(class_name, "TopicRouteData") == 0) {
-        struct rq_route_data body;
-        st = rq_route_data_parse(text, &body, NULL);
-        if (!st) {
-            rq_route_data_write(&body, out);
-            rq_route_data_clear(&body);
-        }
-    } else if (strcmp(class_name, "ClusterInfo") == 0) {
-        struct rq_cluster_info body;
-        st = rq_cluster_info_parse(text, &body, NULL);
-        if (!st) {
-            rq_cluster_info_write(&body, out);
-            rq_cluster_info_clear(&body);
-        }
-    } else if (strcmp(class_name, "TopicConfigSerializeWrapper") == 0) {
-        struct rq_topic_table body;
-        st = rq_topic_table_parse(text, &body, NULL);
-        if (!st) {
-            rq_topic_table_write(&body, out);
-            rq_topic_table_clear(&body);
-        }
-    } else if (strcmp(class_name, "RegisterBrokerBody") == 0 && strstr(name, "compress") == NULL) {
-        struct rq_topic_table body;
-        st = rq_register_body_parse(text, false, 479, 1 << 20, &body, NULL);
-        if (!st) {
-            rq_register_body_write(&body, out);
-            rq_topic_table_clear(&body);
+    if (strstr(name, "compress")) {
+        return RMQ_ERR_UNSUPPORTED;
+    }
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        if (strcmp(class_name, bodies[i].class_name) == 0) {
+            return bodies[i].rewrite(text, out);
         }
     }
-    return st;
+    return RMQ_ERR_UNSUPPORTED;
 }
 
 /* Members that a writer of ours leaves out or adds without a change of meaning. */
