@@ -6,24 +6,19 @@
  * producers, consumers and the name server. Counterparts: ZlibCompressor, Lz4Compressor,
  * ZstdCompressor.
  *
- * zlib streams are done by libdeflate where built with it: tests/bench/codec_bench.c measures both.
- * Making its compressor for each body costs 3 of 23 µs at 4 KiB, so none is kept. Trying with eight
- * times the compressed size, then four times more, meets most bodies at once.
+ * zlib streams are done by libdeflate: tests/bench/codec_bench.c measures it beside zlib. Making its
+ * compressor for each body costs 3 of 23 µs at 4 KiB, so none is kept. Trying with eight times the
+ * compressed size, then four times more, meets most bodies at once.
  */
 #include "wire/compress.h"
 
 #include <string.h>
 #include <strings.h>
 
+#include <libdeflate.h>
 #include <lz4frame.h>
 #include <zstd.h>
 #include <zstd_errors.h>
-
-#ifdef RQ_HAVE_LIBDEFLATE
-#include <libdeflate.h>
-#else
-#include <zlib.h>
-#endif
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -71,8 +66,6 @@ static int clamp(int level, int least, int most)
     return level < least ? least : level > most ? most : level;
 }
 
-#ifdef RQ_HAVE_LIBDEFLATE
-
 static size_t zlib_bound(size_t n)
 {
     return libdeflate_zlib_compress_bound(NULL, n);
@@ -86,22 +79,6 @@ static size_t zlib_write(int level, struct rq_slice in, char *out, size_t room)
     libdeflate_free_compressor(c);
     return n;
 }
-
-#else
-
-static size_t zlib_bound(size_t n)
-{
-    return compressBound(n);
-}
-
-static size_t zlib_write(int level, struct rq_slice in, char *out, size_t room)
-{
-    uLongf n = room;
-    int rc = compress2((Bytef *)out, &n, (const Bytef *)in.p, in.n, clamp(level, 0, 9));
-    return rc == Z_OK ? n : 0;
-}
-
-#endif
 
 /* Java reads frames of independent blocks only. */
 static const LZ4F_preferences_t lz4_preferences = {
@@ -184,8 +161,6 @@ static rmq_status damaged(enum rq_compression type, size_t n, rmq_error **err)
 /* What one attempt at expanding into the whole room gave. */
 enum attempt { ATTEMPT_DONE, ATTEMPT_NO_ROOM, ATTEMPT_DAMAGED, ATTEMPT_NOMEM };
 
-#ifdef RQ_HAVE_LIBDEFLATE
-
 static enum attempt zlib_attempt(const void *in, size_t n, struct room *room)
 {
     struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
@@ -200,22 +175,6 @@ static enum attempt zlib_attempt(const void *in, size_t n, struct room *room)
            : result == LIBDEFLATE_INSUFFICIENT_SPACE ? ATTEMPT_NO_ROOM
                                                      : ATTEMPT_DAMAGED;
 }
-
-#else
-
-static enum attempt zlib_attempt(const void *in, size_t n, struct room *room)
-{
-    uLongf out_len = room->cap;
-    uLong in_len = n;
-    int rc = uncompress2((Bytef *)room->p, &out_len, in, &in_len);
-    room->len = out_len;
-    return rc == Z_OK          ? ATTEMPT_DONE
-           : rc == Z_BUF_ERROR ? ATTEMPT_NO_ROOM
-           : rc == Z_MEM_ERROR ? ATTEMPT_NOMEM
-                               : ATTEMPT_DAMAGED;
-}
-
-#endif
 
 /* In one go: the output is then the decoder's window, whatever window size the frame asks for. */
 static enum attempt zstd_attempt(const void *in, size_t n, struct room *room)
