@@ -217,19 +217,29 @@ static void print_members(const char *json)
     cJSON_Delete(all);
 }
 
-static int show_members(struct tool_admin *a)
+int tool_group_members(const struct tool_admin *a, char **json)
 {
     rmq_error *err = NULL;
-    char *json = NULL;
+    *json = NULL;
     rmq_status st =
-        rmq_admin_group_connections(a->admin, a->group, TOOL_ADMIN_TIMEOUT_MS, &json, &err);
+        rmq_admin_group_connections(a->admin, a->group, TOOL_ADMIN_TIMEOUT_MS, json, &err);
     if (st != RMQ_OK && st != RMQ_ERR_NOT_FOUND) {
         return tool_fail("members", st, err);
     }
     rmq_error_destroy(err);
+    return TOOL_GO;
+}
+
+static int show_members(const struct tool_admin *a)
+{
+    char *json = NULL;
+    int rc = tool_group_members(a, &json);
+    if (rc != TOOL_GO) {
+        return rc;
+    }
     if (a->json) {
-        puts(st == RMQ_OK ? json : "{}");
-    } else if (st == RMQ_OK) {
+        puts(json != NULL ? json : "{}");
+    } else if (json != NULL) {
         print_members(json);
     } else {
         printf("no member of group %s is connected\n", a->group);

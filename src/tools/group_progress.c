@@ -128,16 +128,13 @@ static void print_ids(const char *json)
 
 static int print_members(const struct tool_admin *a)
 {
-    rmq_error *err = NULL;
     char *json = NULL;
-    rmq_status st =
-        rmq_admin_group_connections(a->admin, a->group, TOOL_ADMIN_TIMEOUT_MS, &json, &err);
-    if (st != RMQ_OK && st != RMQ_ERR_NOT_FOUND) {
-        return tool_fail("members", st, err);
+    int rc = tool_group_members(a, &json);
+    if (rc != TOOL_GO) {
+        return rc;
     }
-    rmq_error_destroy(err);
     puts("Members now:");
-    if (st == RMQ_OK) {
+    if (json != NULL) {
         print_ids(json);
     } else {
         puts("none");
