@@ -108,11 +108,8 @@ bool rq_clients_write_producers(struct rq_clients *clients, struct rq_slice grou
                                 struct rq_buf *out);                                 /* 204 */
 void rq_clients_write_all_producers(struct rq_clients *clients, struct rq_buf *out); /* 328 */
 
-/* Calls each for each online group that subscribes the topic, or each topic of a group; with the
- * lock held. */
+/* Calls each for each online group that subscribes the topic, with the lock held. */
 void rq_clients_each_group_of(struct rq_clients *clients, struct rq_slice topic,
-                              void (*each)(void *user, struct rq_slice name), void *user);
-void rq_clients_each_topic_of(struct rq_clients *clients, struct rq_slice group,
                               void (*each)(void *user, struct rq_slice name), void *user);
 
 #endif

@@ -123,14 +123,3 @@ void rq_clients_each_group_of(struct rq_clients *clients, struct rq_slice topic,
     }
     rq_mutex_unlock(&clients->lock);
 }
-
-void rq_clients_each_topic_of(struct rq_clients *clients, struct rq_slice group,
-                              void (*each)(void *user, struct rq_slice name), void *user)
-{
-    rq_mutex_lock(&clients->lock);
-    const struct rq_consumer_group *found = rq_map_get(&clients->consumers, group);
-    for (size_t i = 0; found && i < found->sub_count; i++) {
-        each(user, rq_slice_str(found->subs[i]->sub->topic));
-    }
-    rq_mutex_unlock(&clients->lock);
-}

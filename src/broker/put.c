@@ -12,12 +12,6 @@
 #include "wire/names.h"
 #include "wire/properties.h"
 
-int rq_delay_level_of(struct rq_slice properties)
-{
-    int64_t level = rq_props_get_i64(properties, RQ_PROP_DELAY, 0);
-    return level > 0 && level <= INT32_MAX ? (int)level : 0;
-}
-
 /* The message as the schedule topic holds it. props is the caller's, to be freed after the
  * append. */
 static void divert(const struct rmq_broker *broker, struct rq_msg *msg, int level,

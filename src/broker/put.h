@@ -12,9 +12,6 @@
 
 struct rmq_broker;
 
-/* Delay level that the properties ask for; 0 = none. */
-int rq_delay_level_of(struct rq_slice properties);
-
 /* Appends; a message with a delay level goes to the schedule topic. msg's topic, queue and
  * properties may be changed. The caller dispatches. */
 enum rq_put_status rq_broker_put(struct rmq_broker *broker, struct rq_msg *msg, int delay_level,

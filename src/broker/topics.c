@@ -243,25 +243,6 @@ bool rq_topics_write_one(struct rq_topics *topics, struct rq_slice name, struct 
     return found;
 }
 
-void rq_topics_write_names(struct rq_topics *topics, const char *prefix, struct rq_buf *out)
-{
-    bool first = true;
-    size_t n = strlen(prefix);
-    rq_buf_add_char(out, '[');
-    rq_mutex_lock(&topics->lock);
-    const struct rq_map_entry *entry;
-    for (size_t i = 0; (entry = rq_map_next(&topics->table, &i));) {
-        if (entry->key_len < n || memcmp(entry->key, prefix, n) != 0) {
-            continue;
-        }
-        rq_buf_add_str(out, first ? "" : ",");
-        rq_json_add_string(out, rq_slice(entry->key, entry->key_len));
-        first = false;
-    }
-    rq_mutex_unlock(&topics->lock);
-    rq_buf_add_char(out, ']');
-}
-
 static rmq_status read_topics(void *user, const cJSON *root)
 {
     struct rq_topics *topics = user;

@@ -75,9 +75,6 @@ void rq_topics_write(struct rq_topics *topics, struct rq_buf *out, struct rq_sli
 /* One TopicConfig as JSON; false when there is no such topic. */
 bool rq_topics_write_one(struct rq_topics *topics, struct rq_slice name, struct rq_buf *out);
 
-/* A JSON list of the names that begin with prefix (may be empty). */
-void rq_topics_write_names(struct rq_topics *topics, const char *prefix, struct rq_buf *out);
-
 /* Reads a TopicConfig; defaults where members are missing. */
 void rq_topic_info_read(const cJSON *json, struct rq_topic_info *out);
 

@@ -336,11 +336,6 @@ bool rq_instance_forked(const struct rq_instance *instance)
     return rq_loop_forked(instance->loop);
 }
 
-enum rq_serialize rq_instance_serialize(const struct rq_instance *instance)
-{
-    return instance->serialize;
-}
-
 rmq_status rq_instance_run(struct rq_instance *instance, void (*fn)(void *arg), void *arg)
 {
     return rq_loop_run(instance->loop, fn, arg) ? RMQ_OK : RMQ_ERR_FORKED;

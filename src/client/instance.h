@@ -64,7 +64,6 @@ struct rq_loop *rq_instance_loop(struct rq_instance *instance);
 bool rq_instance_forked(const struct rq_instance *instance);
 struct rq_peers *rq_instance_peers(struct rq_instance *instance);
 struct rq_namesrv *rq_instance_namesrv(struct rq_instance *instance); /* client/namesrv.h */
-enum rq_serialize rq_instance_serialize(const struct rq_instance *instance);
 
 /* Runs fn on the loop and waits until it has returned; directly when called on the loop.
  * RMQ_ERR_FORKED in a child. */

@@ -223,22 +223,3 @@ rmq_status rq_queue_committed(struct rq_instance *instance, const char *group,
     ask.pick = RQ_PICK_ANY;
     return ask_offset(&ask, "stored offset", RQ_RESP_QUERY_NOT_FOUND, out, err);
 }
-
-rmq_status rq_queue_commit(struct rq_instance *instance, const char *group,
-                           const struct rq_mq *name, int64_t offset, int64_t timeout_ms,
-                           rmq_error **err)
-{
-    struct rq_hdr_update_consumer_offset fields = {.consumer_group = rq_slice_str(group),
-                                                   .topic = rq_slice_str(name->topic),
-                                                   .queue_id = name->queue_id,
-                                                   .commit_offset = offset};
-    struct rq_queue_ask ask = question(instance, name, RQ_REQ_UPDATE_CONSUMER_OFFSET,
-                                       &rq_tab_update_consumer_offset, &fields, timeout_ms);
-    ask.pick = RQ_PICK_ANY;
-    struct rq_reply reply;
-    rmq_status st = rq_queue_ask_wait(&ask, "commit", 0, &reply, err);
-    if (st == RMQ_OK) {
-        rq_reply_free(&reply);
-    }
-    return st;
-}

@@ -59,8 +59,5 @@ rmq_status rq_queue_search_offset(struct rq_instance *instance, const struct rq_
 rmq_status rq_queue_committed(struct rq_instance *instance, const char *group,
                               const struct rq_mq *name, int64_t timeout_ms, int64_t *out,
                               rmq_error **err);
-rmq_status rq_queue_commit(struct rq_instance *instance, const char *group,
-                           const struct rq_mq *name, int64_t offset, int64_t timeout_ms,
-                           rmq_error **err);
 
 #endif

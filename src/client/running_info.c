@@ -164,8 +164,9 @@ static void write_subscriptions(struct rmq_consumer *consumer, struct rq_buf *ou
 
 static void add_rate(struct rq_buf *out, bool *first, const char *name, double value)
 {
+    char text[RQ_FIXED_MAX];
     rq_json_add_member(out, first, name);
-    rq_buf_addf(out, "%.3f", value);
+    rq_buf_add_str(out, rq_fixed_to_text(value, 3, text));
 }
 
 static void write_statuses(struct rmq_consumer *consumer, struct rq_buf *out)

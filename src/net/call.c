@@ -365,21 +365,6 @@ rmq_status rq_sync_wait(struct rq_sync_call *sync, int64_t deadline_ms)
     return sync->status;
 }
 
-rmq_status rq_call_sync(struct rq_conn *conn, struct rq_sync_call *sync, struct rq_out *out,
-                        int64_t deadline_ms)
-{
-    rq_sync_prepare(sync);
-    rmq_status st = rq_call_enter(conn, &sync->call, out, RQ_FOREVER);
-    if (st != RMQ_OK) {
-        return st;
-    }
-    st = rq_sync_wait(sync, deadline_ms);
-    if (st == RMQ_ERR_TIMEOUT) {
-        rq_conn_count_timeouts(conn, 1);
-    }
-    return st;
-}
-
 static void keep_reply(struct rq_sync_call *sync, struct rq_in *in)
 {
     struct rq_reply *reply = RQ_CONTAINER_OF(sync, struct rq_reply_call, sync)->reply;
@@ -398,14 +383,6 @@ void rq_reply_prepare(struct rq_reply_call *call, struct rq_reply *reply)
     reply->ref = NULL;
     call->reply = reply;
     call->sync.on_answer = keep_reply;
-}
-
-rmq_status rq_call_reply(struct rq_conn *conn, struct rq_out *out, int64_t deadline_ms,
-                         struct rq_reply *reply)
-{
-    struct rq_reply_call call;
-    rq_reply_prepare(&call, reply);
-    return rq_call_sync(conn, &call.sync, out, deadline_ms);
 }
 
 void rq_reply_free(struct rq_reply *reply)

@@ -77,12 +77,7 @@ struct rq_sync_call {
     struct rq_gate gate; /* private */
     rmq_status status;
 };
-rmq_status rq_call_sync(struct rq_conn *conn, struct rq_sync_call *sync, struct rq_out *out,
-                        int64_t deadline_ms);
 
-/* The same, keeping the whole answer; rq_reply_free when status was RMQ_OK. */
-rmq_status rq_call_reply(struct rq_conn *conn, struct rq_out *out, int64_t deadline_ms,
-                         struct rq_reply *reply);
 void rq_reply_free(struct rq_reply *reply); /* harmless for a zeroed one */
 
 #endif

@@ -23,7 +23,7 @@ bool rq_peer_take_back(struct rq_peer *peer, struct rq_call *call);
 
 bool rq_call_take_out(struct rq_conn *conn, struct rq_call *call);
 
-/* Keeps the whole answer: on_answer of rq_call_reply and rq_peer_call_reply. */
+/* Keeps the whole answer: on_answer of rq_peer_call_reply. */
 struct rq_reply_call {
     struct rq_sync_call sync;
     struct rq_reply *reply;

@@ -54,20 +54,14 @@ static void unmap(union rq_sockaddr *addr)
     }
 }
 
-static void find_addresses(struct rq_conn *conn)
+static void find_peer(struct rq_conn *conn)
 {
     socklen_t n = sizeof conn->remote_addr;
     if (getpeername(conn->fd, &conn->remote_addr.any, &n) != 0) {
         conn->remote_addr.any.sa_family = AF_INET;
     }
-    n = sizeof conn->local_addr;
-    if (getsockname(conn->fd, &conn->local_addr.any, &n) != 0) {
-        conn->local_addr.any.sa_family = AF_INET;
-    }
     unmap(&conn->remote_addr);
-    unmap(&conn->local_addr);
     rq_sockaddr_text(&conn->remote_addr.any, conn->remote);
-    rq_sockaddr_text(&conn->local_addr.any, conn->local);
 }
 
 static void free_conn(struct rq_conn *conn)
@@ -256,7 +250,7 @@ rmq_status rq_conn_create(struct rq_loop *loop, int fd, const struct rq_conn_opt
     rq_loop_hold(loop);
     take_options(conn, options);
     init_parts(conn);
-    find_addresses(conn);
+    find_peer(conn);
     const int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     conn->read_event = event_new(loop->base, fd, EV_READ | EV_PERSIST, rq_conn_on_readable, conn);
@@ -307,11 +301,6 @@ const char *rq_conn_remote(const struct rq_conn *conn)
     return conn->remote;
 }
 
-const char *rq_conn_local(const struct rq_conn *conn)
-{
-    return conn->local;
-}
-
 const struct sockaddr *rq_conn_remote_addr(const struct rq_conn *conn)
 {
     return &conn->remote_addr.any;
@@ -323,11 +312,6 @@ void rq_conn_set_remote_addr(struct rq_conn *conn, const struct sockaddr *addr, 
     memcpy(&conn->remote_addr, addr, n < sizeof conn->remote_addr ? n : sizeof conn->remote_addr);
     unmap(&conn->remote_addr);
     rq_sockaddr_text(&conn->remote_addr.any, conn->remote);
-}
-
-const struct sockaddr *rq_conn_local_addr(const struct rq_conn *conn)
-{
-    return &conn->local_addr.any;
 }
 
 size_t rq_conn_queued(struct rq_conn *conn)

@@ -123,12 +123,10 @@ void rq_conn_set_user(struct rq_conn *conn, void *user); /* the same */
 void *rq_conn_owner(struct rq_conn *conn);               /* immutable */
 /* "10.0.0.1:4711", "[::1]:4711"; immutable, any thread. */
 const char *rq_conn_remote(const struct rq_conn *conn);
-const char *rq_conn_local(const struct rq_conn *conn);
 /* For born hosts; immutable. */
 const struct sockaddr *rq_conn_remote_addr(const struct rq_conn *conn);
 /* on_first_bytes only. */
 void rq_conn_set_remote_addr(struct rq_conn *conn, const struct sockaddr *addr, socklen_t n);
-const struct sockaddr *rq_conn_local_addr(const struct rq_conn *conn);
 size_t rq_conn_queued(struct rq_conn *conn); /* bytes of output not yet written; any thread */
 int64_t rq_conn_last_read_ms(const struct rq_conn *conn); /* monotonic; loop thread */
 

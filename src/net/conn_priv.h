@@ -45,9 +45,7 @@ struct rq_conn {
     void *transport_self;
     struct rq_conn_options options;
     union rq_sockaddr remote_addr;
-    union rq_sockaddr local_addr;
     char remote[RQ_NET_ADDRESS_MAX];
-    char local[RQ_NET_ADDRESS_MAX];
 
     _Atomic uint32_t refs;        /* atomic: as any count; the open connection holds one */
     _Atomic int state;            /* atomic: see above; acq_rel */

@@ -245,16 +245,6 @@ rmq_status rq_kv_table_parse(struct rq_slice json, struct rq_kv_table *out, rmq_
     return st;
 }
 
-void rq_kv_table_write(const struct rq_attribute *items, size_t count, struct rq_buf *out)
-{
-    bool first = true;
-    rq_buf_add_str(out, "{\"table\":{");
-    for (size_t i = 0; i < count; i++) {
-        rq_body_add_text(out, &first, items[i].key, items[i].value);
-    }
-    rq_buf_add_str(out, "}}");
-}
-
 void rq_kv_table_clear(struct rq_kv_table *table)
 {
     rq_free(table->items);

@@ -138,8 +138,6 @@ struct rq_topic_table {
 
 /* 21, topics.json. */
 rmq_status rq_topic_table_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err);
-/* 351: one topic. */
-rmq_status rq_topic_config_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err);
 void rq_topic_table_write(const struct rq_topic_table *table, struct rq_buf *out);
 void rq_topic_table_clear(struct rq_topic_table *table);
 
@@ -229,13 +227,13 @@ enum rq_queue_table_kind {
 struct rq_queue_table {
     struct rq_queue_stat *rows;
     size_t count;
-    double tps;
     cJSON **keys; /* parsed object keys, owners of the queue names; count of them */
     cJSON *json;
 };
 
 rmq_status rq_queue_table_parse(struct rq_slice json, enum rq_queue_table_kind kind,
                                 struct rq_queue_table *out, rmq_error **err);
+/* OFFSETS and STATUS only: the others are read. */
 void rq_queue_table_write(const struct rq_queue_table *table, enum rq_queue_table_kind kind,
                           struct rq_buf *out);
 void rq_queue_table_clear(struct rq_queue_table *table);
@@ -274,7 +272,6 @@ struct rq_kv_table {
 };
 
 rmq_status rq_kv_table_parse(struct rq_slice json, struct rq_kv_table *out, rmq_error **err);
-void rq_kv_table_write(const struct rq_attribute *items, size_t count, struct rq_buf *out);
 void rq_kv_table_clear(struct rq_kv_table *table);
 
 /* ---- CONSUME_MESSAGE_DIRECTLY's answer ---- */

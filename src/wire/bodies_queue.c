@@ -250,9 +250,6 @@ rmq_status rq_queue_table_parse(struct rq_slice json, enum rq_queue_table_kind k
     *out = (struct rq_queue_table){0};
     rmq_status st = rq_body_open(json, "queue table", &out->json, err);
     if (st == RMQ_OK) {
-        const cJSON *tps = rq_json_get(
-            out->json, kind == RQ_QUEUE_TABLE_CONSUME_STATS ? "consumeTps" : "topicPutTps");
-        out->tps = cJSON_IsNumber(tps) ? tps->valuedouble : 0;
         st = parse_rows(kind, out, err);
     }
     if (st) {
@@ -261,59 +258,18 @@ rmq_status rq_queue_table_parse(struct rq_slice json, enum rq_queue_table_kind k
     return st;
 }
 
-static void write_value(const struct rq_queue_stat *row, enum rq_queue_table_kind kind,
-                        struct rq_buf *out)
-{
-    bool first = true;
-    if (is_plain(kind)) {
-        rq_buf_add_i64(out, row->offset);
-        return;
-    }
-    rq_buf_add_char(out, '{');
-    if (kind == RQ_QUEUE_TABLE_TOPIC_STATS) {
-        rq_body_add_i64(out, &first, "lastUpdateTimestamp", row->timestamp_ms);
-        rq_body_add_i64(out, &first, "maxOffset", row->max_offset);
-        rq_body_add_i64(out, &first, "minOffset", row->min_offset);
-    } else {
-        rq_body_add_i64(out, &first, "brokerOffset", row->broker_offset);
-        rq_body_add_i64(out, &first, "consumerOffset", row->consumer_offset);
-        rq_body_add_i64(out, &first, "lastTimestamp", row->timestamp_ms);
-        rq_body_add_i64(out, &first, "pullOffset", row->pull_offset);
-    }
-    rq_buf_add_char(out, '}');
-}
-
-/* A rate with one digit behind the point at least: Java reads a double. */
-static void write_tps(const char *name, double tps, struct rq_buf *out)
-{
-    rq_buf_addf(out, "\"%s\":%.6g", name, tps);
-    if (tps == (double)(int64_t)tps) {
-        rq_buf_add_str(out, ".0");
-    }
-}
-
 void rq_queue_table_write(const struct rq_queue_table *table, enum rq_queue_table_kind kind,
                           struct rq_buf *out)
 {
-    rq_buf_add_char(out, '{');
-    if (kind == RQ_QUEUE_TABLE_CONSUME_STATS) {
-        write_tps("consumeTps", table->tps, out);
-        rq_buf_add_char(out, ',');
-    }
-    rq_buf_add_str(out,
-                   kind == RQ_QUEUE_TABLE_STATUS ? "\"messageQueueTable\":{" : "\"offsetTable\":{");
+    rq_buf_add_str(out, kind == RQ_QUEUE_TABLE_STATUS ? "{\"messageQueueTable\":{"
+                                                      : "{\"offsetTable\":{");
     for (size_t i = 0; i < table->count; i++) {
         rq_body_next(out, i);
         rq_mq_write(&table->rows[i].mq, out);
         rq_buf_add_char(out, ':');
-        write_value(&table->rows[i], kind, out);
+        rq_buf_add_i64(out, table->rows[i].offset);
     }
-    rq_buf_add_char(out, '}');
-    if (kind == RQ_QUEUE_TABLE_TOPIC_STATS) {
-        rq_buf_add_char(out, ',');
-        write_tps("topicPutTps", table->tps, out);
-    }
-    rq_buf_add_char(out, '}');
+    rq_buf_add_str(out, "}}");
 }
 
 void rq_queue_table_clear(struct rq_queue_table *table)

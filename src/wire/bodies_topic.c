@@ -95,25 +95,6 @@ rmq_status rq_topic_table_parse(struct rq_slice json, struct rq_topic_table *out
     return st;
 }
 
-rmq_status rq_topic_config_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err)
-{
-    *out = (struct rq_topic_table){0};
-    rmq_status st = rq_body_open(json, "topic", &out->json, err);
-    if (st == RMQ_OK) {
-        st = rq_body_array(1, sizeof *out->topics, &out->topics, err);
-    }
-    if (st == RMQ_OK) {
-        st = parse_topic(out->json, &out->topics[out->count++], err);
-    }
-    if (st == RMQ_OK && !*out->topics[0].name) {
-        st = rq_error_set(err, RMQ_ERR_PROTOCOL, "topic configuration without a name");
-    }
-    if (st) {
-        rq_topic_table_clear(out);
-    }
-    return st;
-}
-
 void rq_topic_table_clear(struct rq_topic_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {

@@ -48,17 +48,6 @@ int32_t rq_compression_sys_flag(enum rq_compression type)
     return RQ_SYS_COMPRESSED | (int32_t)type << RQ_SYS_COMPRESSION_SHIFT;
 }
 
-bool rq_compression_find(struct rq_slice name, enum rq_compression *out)
-{
-    for (int i = RQ_COMPRESSION_LZ4; i <= RQ_COMPRESSION_ZLIB; i++) {
-        if (name.n == strlen(names[i]) && strncasecmp(name.p, names[i], name.n) == 0) {
-            *out = (enum rq_compression)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- compressing ---- */
 
 static int clamp(int level, int least, int most)

@@ -31,9 +31,6 @@ rmq_status rq_compression_of_sys_flag(int32_t sys_flag, enum rq_compression *out
 /* Bits to set in a sysFlag: compressed, and the type. */
 int32_t rq_compression_sys_flag(enum rq_compression type);
 
-/* "ZLIB", "LZ4", "ZSTD" (any case); false for another text. */
-bool rq_compression_find(struct rq_slice name, enum rq_compression *out);
-
 /* Appends the compressed bytes of in. level: zlib 0 … 9, zstd 1 … 22, ignored by LZ4. Errors:
  * RMQ_ERR_NOMEM, RMQ_ERR_TOO_LARGE. */
 rmq_status rq_compress(enum rq_compression type, int level, struct rq_slice in, struct rq_buf *out,

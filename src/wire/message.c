@@ -195,24 +195,3 @@ void rq_msg_encode(const struct rq_msg *msg, size_t size, char *out)
     w = put_bytes(w, msg->body);
     put_text_fields(msg, w);
 }
-
-void rq_msg_patch_place(char *msg, int64_t queue_offset, int64_t commit_log_offset)
-{
-    put64(msg + RQ_MSG_AT_QUEUE_OFFSET, queue_offset);
-    put64(msg + RQ_MSG_AT_COMMIT_LOG_OFFSET, commit_log_offset);
-}
-
-void rq_msg_patch_store_timestamp(char *msg, int64_t store_timestamp_ms)
-{
-    bool v6 = rq_load_be32(msg + RQ_MSG_AT_SYS_FLAG) & RQ_SYS_BORN_HOST_V6;
-    put64(msg + RQ_MSG_AT_STORE_TIMESTAMP + (v6 ? HOST_V6_SIZE - HOST_V4_SIZE : 0),
-          store_timestamp_ms);
-}
-
-size_t rq_msg_body_len_at(int32_t sys_flag)
-{
-    size_t at = 84;
-    at += sys_flag & RQ_SYS_BORN_HOST_V6 ? HOST_V6_SIZE - HOST_V4_SIZE : 0;
-    at += sys_flag & RQ_SYS_STORE_HOST_V6 ? HOST_V6_SIZE - HOST_V4_SIZE : 0;
-    return at;
-}

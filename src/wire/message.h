@@ -113,14 +113,6 @@ size_t rq_msg_encoded_size(const struct rq_msg *msg);
  * is written as given. */
 void rq_msg_encode(const struct rq_msg *msg, size_t size, char *out);
 
-/* Patches what is known only when the message gets its place: between encode and the end of an
- * append. */
-void rq_msg_patch_place(char *msg, int64_t queue_offset, int64_t commit_log_offset);
-void rq_msg_patch_store_timestamp(char *msg, int64_t store_timestamp_ms);
-
-/* Place of the stored body's length field, for readers that know sysFlag only. */
-size_t rq_msg_body_len_at(int32_t sys_flag);
-
 /* One message of a batch body. */
 struct rq_batch_item {
     int32_t flag;

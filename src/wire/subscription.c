@@ -263,11 +263,6 @@ bool rq_subscription_is_tag(const struct rq_subscription *sub)
     return strcmp(sub->expression_type, RQ_EXPRESSION_TAG) == 0;
 }
 
-bool rq_subscription_is_all(const struct rq_subscription *sub)
-{
-    return rq_subscription_is_tag(sub) && strcmp(sub->sub_string, RQ_SUBSCRIBE_ALL) == 0;
-}
-
 bool rq_subscription_match_code(const struct rq_subscription *sub, int64_t tags_code)
 {
     if (!rq_subscription_is_tag(sub) || strcmp(sub->sub_string, RQ_SUBSCRIBE_ALL) == 0) {
@@ -292,28 +287,6 @@ bool rq_subscription_match_tag(const struct rq_subscription *sub, struct rq_slic
         }
     }
     return false;
-}
-
-static bool has_all_tags(const struct rq_subscription *of, const struct rq_subscription *in)
-{
-    for (size_t i = 0; i < of->tag_count; i++) {
-        bool found = false;
-        for (size_t k = 0; k < in->tag_count && !found; k++) {
-            found = strcmp(of->tags[i], in->tags[k]) == 0;
-        }
-        if (!found) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool rq_subscription_equal(const struct rq_subscription *a, const struct rq_subscription *b)
-{
-    return strcmp(a->topic, b->topic) == 0 && strcmp(a->sub_string, b->sub_string) == 0 &&
-           strcmp(a->expression_type, b->expression_type) == 0 &&
-           a->class_filter_mode == b->class_filter_mode && a->tag_count == b->tag_count &&
-           has_all_tags(a, b);
 }
 
 int64_t rq_tags_code(struct rq_slice tag)

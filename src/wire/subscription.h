@@ -53,7 +53,6 @@ rmq_status rq_subscription_parse(const cJSON *json, struct rq_subscription **out
 void rq_subscription_write(const struct rq_subscription *sub, struct rq_buf *out);
 
 bool rq_subscription_is_tag(const struct rq_subscription *sub); /* not SQL92 */
-bool rq_subscription_is_all(const struct rq_subscription *sub); /* "*" by tag */
 
 /* Whether a message with this consume-queue code may match: by hash only. Always true for SQL92. */
 bool rq_subscription_match_code(const struct rq_subscription *sub, int64_t tags_code);
@@ -61,9 +60,6 @@ bool rq_subscription_match_code(const struct rq_subscription *sub, int64_t tags_
 /* Whether a message with this tag (p == NULL or empty = none) matches, by text. Always true for
  * SQL92 and "*". */
 bool rq_subscription_match_tag(const struct rq_subscription *sub, struct rq_slice tag);
-
-/* Everything but the version is equal. */
-bool rq_subscription_equal(const struct rq_subscription *a, const struct rq_subscription *b);
 
 /* Code of a tag in the consume queue: Java's hash, sign-extended; 0 for none. */
 int64_t rq_tags_code(struct rq_slice tag);
