@@ -125,8 +125,13 @@ int tool_admin_list(const char *synopsis, const char *text, const char *examples
     struct tool_admin a = {0};
     const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
                                           TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {synopsis, text, examples, NULL, options, TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = synopsis,
+        .text = text,
+        .examples = examples,
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc != TOOL_GO) {
         return rc;

@@ -160,13 +160,14 @@ static int parse(struct bench_consume *b, int argc, char **argv)
          0, 0},
         TOOL_OPTION_OUTPUT(&b->output),
     };
-    const struct tool_usage usage = {"bench consume -t TOPIC [options]",
-                                     text,
-                                     examples,
-                                     "0 all came, 1 not in time, 2 wrong command line.",
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "bench consume -t TOPIC [options]",
+        .text = text,
+        .examples = examples,
+        .exits = "0 all came, 1 not in time, 2 wrong command line.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;

@@ -311,13 +311,14 @@ int tool_bench_produce(int argc, char **argv)
          0},
         TOOL_OPTION_OUTPUT(&b.output),
     };
-    const struct tool_usage usage = {"bench produce -t TOPIC [options]",
-                                     text,
-                                     examples,
-                                     "0 all acknowledged, 1 some not, 2 wrong command line.",
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "bench produce -t TOPIC [options]",
+        .text = text,
+        .examples = examples,
+        .exits = "0 all acknowledged, 1 some not, 2 wrong command line.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&b) : rc;
     rc = rc == TOOL_GO ? start_producer(&b) : rc;

@@ -151,13 +151,13 @@ int tool_broker(int argc, char **argv)
         {0, "log", TOOL_TEXT, &b.log, "LEVEL", "off, error, warn (default), info or debug", 0, 0},
     };
     const struct tool_usage usage = {
-        "broker [options]",
-        broker_text,
-        broker_examples,
-        "0 stopped by a signal, 1 could not start, 2 wrong command line.",
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "broker [options]",
+        .text = broker_text,
+        .examples = broker_examples,
+        .exits = "0 stopped by a signal, 1 could not start, 2 wrong command line.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(b.log) : rc;
     rc = rc == TOOL_GO ? tool_check_settings(&b.settings) : rc;
@@ -206,16 +206,18 @@ int tool_namesrv(int argc, char **argv)
         {0, "log", TOOL_TEXT, &log, "LEVEL", "off, error, warn (default), info or debug", 0, 0},
     };
     const struct tool_usage usage = {
-        "namesrv [options]",
-        "Runs a name server. Prints one line \"ready namesrv=…\" when it serves; SIGTERM or Ctrl-C "
-        "stops it.\n"
-        "Properties are those of the Java namesrv.conf; `rmq options namesrv` lists them. What "
-        "requests change is written to the file.",
-        "    rmq namesrv --port 9876 --address 0.0.0.0\n",
-        "0 stopped by a signal, 1 could not start, 2 wrong command line.",
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "namesrv [options]",
+        .text =
+            "Runs a name server. Prints one line \"ready namesrv=…\" when it serves; SIGTERM or "
+            "Ctrl-C "
+            "stops it.\n"
+            "Properties are those of the Java namesrv.conf; `rmq options namesrv` lists them. What "
+            "requests change is written to the file.",
+        .examples = "    rmq namesrv --port 9876 --address 0.0.0.0\n",
+        .exits = "0 stopped by a signal, 1 could not start, 2 wrong command line.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? set_log_level(log) : rc;
     if (rc != TOOL_GO) {

@@ -42,13 +42,13 @@ static int list(int argc, char **argv)
     struct tool_admin a = {0};
     const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
                                           TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"cluster list [options]",
-                                     "Lists the brokers that the name server knows.",
-                                     "    rmq cluster list -n 10.0.0.1:9876\n",
-                                     NULL,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "cluster list [options]",
+        .text = "Lists the brokers that the name server knows.",
+        .examples = "    rmq cluster list -n 10.0.0.1:9876\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -170,16 +170,16 @@ static int config(int argc, char **argv)
         {0, "set", TOOL_LIST, &settings, "KEY=VALUE", "changes a setting; may be repeated", 0, 0},
         TOOL_OPTION_OUTPUT(&a.output)};
     const struct tool_usage usage = {
-        "cluster config [options]",
-        "Shows the settings of a running broker, or changes some of them. A broker that was "
-        "started "
-        "with\nfaultInjectionEnable=true misbehaves when fault is set.",
-        "    rmq cluster config -b broker-a --set fileReservedTime=48\n"
-        "    rmq cluster config --set 'fault=answer 310 times=2 code=2 remark=busy'\n",
-        NULL,
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "cluster config [options]",
+        .text =
+            "Shows the settings of a running broker, or changes some of them. A broker that was "
+            "started "
+            "with\nfaultInjectionEnable=true misbehaves when fault is set.",
+        .examples = "    rmq cluster config -b broker-a --set fileReservedTime=48\n"
+                    "    rmq cluster config --set 'fault=answer 310 times=2 code=2 remark=busy'\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc == TOOL_GO) {
         rc = tool_check_settings(&settings);
@@ -215,14 +215,14 @@ static int status(int argc, char **argv)
     rmq_error *err = NULL;
     const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv), OPTION_BROKER(&broker),
                                           TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"cluster status [options]",
-                                     "Shows the figures of a running broker: version, messages, "
-                                     "rates, disk, offsets.",
-                                     "    rmq cluster status -b broker-a\n",
-                                     NULL,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "cluster status [options]",
+        .text = "Shows the figures of a running broker: version, messages, "
+                "rates, disk, offsets.",
+        .examples = "    rmq cluster status -b broker-a\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc == TOOL_GO) {
         rc = find_broker(&a, broker, &addr);

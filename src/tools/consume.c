@@ -431,13 +431,14 @@ static int parse(struct consume *c, int argc, char **argv)
          0, 0},
         TOOL_OPTION_OUTPUT(&c->output),
     };
-    const struct tool_usage usage = {"consume -t TOPIC -g GROUP [options]",
-                                     text,
-                                     examples,
-                                     exits,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "consume -t TOPIC -g GROUP [options]",
+        .text = text,
+        .examples = examples,
+        .exits = exits,
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_parse(&usage, argc, argv);
     return rc == TOOL_GO ? check_options(c) : rc;
 }

@@ -191,14 +191,11 @@ int tool_demo(int argc, char **argv)
 {
     struct demo d = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
     const struct tool_usage usage = {
-        "demo",
-        "Shows messages going through: name server, broker, producer and consumer "
-        "inside this one process.",
-        NULL,
-        "0 every message came, 1 not.",
-        NULL,
-        0,
-        NULL};
+        .synopsis = "demo",
+        .text = "Shows messages going through: name server, broker, producer and consumer "
+                "inside this one process.",
+        .exits = "0 every message came, 1 not.",
+    };
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;

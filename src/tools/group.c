@@ -46,15 +46,15 @@ static int create(int argc, char **argv)
          0, 0},
         TOOL_OPTION_OUTPUT(&a.output),
     };
-    const struct tool_usage usage = {"group create -g GROUP [options]",
-                                     "Creates a consumer group on every master broker, or replaces "
-                                     "its settings. Brokers create groups by\nthemselves unless "
-                                     "autoCreateSubscriptionGroup is false.",
-                                     "    rmq group create -g billing --retries 3\n",
-                                     NULL,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "group create -g GROUP [options]",
+        .text = "Creates a consumer group on every master broker, or replaces "
+                "its settings. Brokers create groups by\nthemselves unless "
+                "autoCreateSubscriptionGroup is false.",
+        .examples = "    rmq group create -g billing --retries 3\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
         return rc;
@@ -99,13 +99,13 @@ static int config(int argc, char **argv)
     const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
                                           TOOL_OPTION_GROUP(&a.group),
                                           TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {"group config -g GROUP [options]",
-                                     "Shows the settings of a consumer group at each broker.",
-                                     "    rmq group config -g billing\n",
-                                     NULL,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "group config -g GROUP [options]",
+        .text = "Shows the settings of a consumer group at each broker.",
+        .examples = "    rmq group config -g billing\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
         return rc;
@@ -150,14 +150,14 @@ static int drop(int argc, char **argv)
         {0, "topics", TOOL_FLAG, &topics, NULL, "its retry and dead letter topics, too", 0, 0},
         TOOL_OPTION_OUTPUT(&a.output),
     };
-    const struct tool_usage usage = {"group delete -g GROUP [options]",
-                                     "Removes a consumer group from every master broker. One that "
-                                     "has members comes back by itself.",
-                                     "    rmq group delete -g billing --offsets --topics\n",
-                                     NULL,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "group delete -g GROUP [options]",
+        .text = "Removes a consumer group from every master broker. One that "
+                "has members comes back by itself.",
+        .examples = "    rmq group delete -g billing --offsets --topics\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
         return rc;
@@ -255,13 +255,12 @@ static int members(int argc, char **argv)
                                           TOOL_OPTION_GROUP(&a.group),
                                           TOOL_OPTION_OUTPUT(&a.output)};
     const struct tool_usage usage = {
-        "group members -g GROUP [options]",
-        "Shows who is in a consumer group now, from where, and what it has subscribed to.",
-        "    rmq group members -g billing\n",
-        NULL,
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "group members -g GROUP [options]",
+        .text = "Shows who is in a consumer group now, from where, and what it has subscribed to.",
+        .examples = "    rmq group members -g billing\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc == TOOL_GO) {
         rc = show_members(&a);

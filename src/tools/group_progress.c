@@ -152,14 +152,14 @@ int tool_group_progress(int argc, char **argv)
                                            "only this topic; default all of the group", 0, 0},
                                           TOOL_OPTION_OUTPUT(&a.output)};
     const struct tool_usage usage = {
-        "group progress -g GROUP [options]",
-        "Shows who is in a consumer group now, and how far it has come in each queue: the topic's "
-        "end, the group's\noffset, and how many messages lie between.",
-        "    rmq group progress -g billing -t Orders\n",
-        NULL,
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "group progress -g GROUP [options]",
+        .text = "Shows who is in a consumer group now, and how far it has come in each queue: the "
+                "topic's "
+                "end, the group's\noffset, and how many messages lie between.",
+        .examples = "    rmq group progress -g billing -t Orders\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, true);
     if (rc != TOOL_GO) {
         return rc;
@@ -226,15 +226,15 @@ int tool_group_reset(int argc, char **argv)
          "first, last, or a time: milliseconds since 1970 or YYYY-MM-DD HH:MM:SS", 0, 0},
         TOOL_OPTION_OUTPUT(&a.output)};
     const struct tool_usage usage = {
-        "group reset -g GROUP -t TOPIC --to WHERE [options]",
-        "Lets a group go on in a topic from its first message, behind its last, or from what was "
-        "stored at a time or later.\nMembers that run follow by themselves.",
-        "    rmq group reset -g billing -t Orders --to first\n"
-        "    rmq group reset -g billing -t Orders --to '2026-01-31 12:00:00'\n",
-        NULL,
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "group reset -g GROUP -t TOPIC --to WHERE [options]",
+        .text = "Lets a group go on in a topic from its first message, behind its last, or from "
+                "what was "
+                "stored at a time or later.\nMembers that run follow by themselves.",
+        .examples = "    rmq group reset -g billing -t Orders --to first\n"
+                    "    rmq group reset -g billing -t Orders --to '2026-01-31 12:00:00'\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, true, true);
     if (rc == TOOL_GO && !read_place(to, &timestamp_ms)) {
         rc = TOOL_USAGE;

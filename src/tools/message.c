@@ -103,17 +103,18 @@ int tool_message(int argc, char **argv)
          "with --key: at most so many of each broker; default 64", 1, 64},
         TOOL_OPTION_OUTPUT(&a.output),
     };
-    const struct tool_usage usage = {"message [options] [ID]",
-                                     "Shows messages: the one behind an offset id (the offsetMsgId "
-                                     "of rmq produce and consume), or, with a topic, that of\n"
-                                     "a unique id (the msgId) or all that carry a key.",
-                                     "    rmq message 7F00000100002A9F0000000000000000\n"
-                                     "    rmq message -t Orders 7F000001000070DEA4E8A8A80C5E0000\n"
-                                     "    rmq message -t Orders --key order-17\n",
-                                     NULL,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     &id};
+    const struct tool_usage usage = {
+        .synopsis = "message [options] [ID]",
+        .text = "Shows messages: the one behind an offset id (the offsetMsgId "
+                "of rmq produce and consume), or, with a topic, that of\n"
+                "a unique id (the msgId) or all that carry a key.",
+        .examples = "    rmq message 7F00000100002A9F0000000000000000\n"
+                    "    rmq message -t Orders 7F000001000070DEA4E8A8A80C5E0000\n"
+                    "    rmq message -t Orders --key order-17\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+        .positional = &id,
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
     if (rc == TOOL_GO && (id != NULL) == (key != NULL)) {
         rc = tool_wrong("give an id, or a topic and --key");

@@ -133,17 +133,19 @@ int tool_options(int argc, char **argv)
     const struct tool_option options[] = {
         {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
-        "options "
-        "producer|consumer|pull-consumer|lite-pull-consumer|pop-consumer|broker|namesrv|metrics "
-        "[-o json]",
-        "Lists the options of a producer, a kind of consumer, a broker or a name server: name, "
-        "default, type, range, meaning; or what a broker\n"
-        "tells on /metrics: name, labels, type, meaning.",
-        "    rmq options broker\n",
-        NULL,
-        options,
-        1,
-        &what};
+        .synopsis = "options "
+                    "producer|consumer|pull-consumer|lite-pull-consumer|pop-consumer|broker|"
+                    "namesrv|metrics "
+                    "[-o json]",
+        .text =
+            "Lists the options of a producer, a kind of consumer, a broker or a name server: name, "
+            "default, type, range, meaning; or what a broker\n"
+            "tells on /metrics: name, labels, type, meaning.",
+        .examples = "    rmq options broker\n",
+        .options = options,
+        .count = 1,
+        .positional = &what,
+    };
     int rc = tool_parse(&usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;

@@ -401,13 +401,15 @@ static int parse(struct produce *p, int argc, char **argv)
         {'q', "quiet", TOOL_FLAG, &p->quiet, NULL, "no line for a message that went well", 0, 0},
         TOOL_OPTION_OUTPUT(&p->output),
     };
-    const struct tool_usage usage = {"produce -t TOPIC [options] [BODY]",
-                                     text,
-                                     examples,
-                                     exits,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     &p->body};
+    const struct tool_usage usage = {
+        .synopsis = "produce -t TOPIC [options] [BODY]",
+        .text = text,
+        .examples = examples,
+        .exits = exits,
+        .options = options,
+        .count = TOOL_COUNT(options),
+        .positional = &p->body,
+    };
     int rc = tool_parse(&usage, argc, argv);
     return rc == TOOL_GO ? check_options(p) : rc;
 }

@@ -134,15 +134,17 @@ int tool_request(int argc, char **argv)
         TOOL_OPTION_OUTPUT(&r.output),
     };
     const struct tool_usage usage = {
-        "request -t TOPIC [options] [BODY]",
-        "Sends requests to a topic, one after the other, and prints the reply of the consumer that "
-        "answers each.",
-        "    rmq request -t Prices 'how much is an apple?'\n"
-        "    seq 10 | rmq request -t Squares --lines -o json\n",
-        "0 each request got its reply, 1 some did not, 2 wrong command line.",
-        options,
-        TOOL_COUNT(options),
-        &r.body};
+        .synopsis = "request -t TOPIC [options] [BODY]",
+        .text = "Sends requests to a topic, one after the other, and prints the reply of the "
+                "consumer that "
+                "answers each.",
+        .examples = "    rmq request -t Prices 'how much is an apple?'\n"
+                    "    seq 10 | rmq request -t Squares --lines -o json\n",
+        .exits = "0 each request got its reply, 1 some did not, 2 wrong command line.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+        .positional = &r.body,
+    };
     int rc = tool_parse(&usage, argc, argv);
     rc = rc == TOOL_GO ? check_options(&r) : rc;
     rc = rc == TOOL_GO ? start_producer(&r) : rc;

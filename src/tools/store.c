@@ -295,14 +295,16 @@ static int inspect(int argc, char **argv)
         TOOL_OPTION_OUTPUT(&a.output),
     };
     struct tool_usage usage = {
-        "store inspect DIR [options]",
-        "Shows what is in the store of a directory: offsets, files, times, queues, messages. "
-        "Changes nothing; works beside a running broker.",
-        "    rmq store inspect ~/store\n    rmq store inspect ~/store --messages -o json\n",
-        "0 done, 1 cannot be read, 2 wrong command line.",
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "store inspect DIR [options]",
+        .text =
+            "Shows what is in the store of a directory: offsets, files, times, queues, messages. "
+            "Changes nothing; works beside a running broker.",
+        .examples =
+            "    rmq store inspect ~/store\n    rmq store inspect ~/store --messages -o json\n",
+        .exits = "0 done, 1 cannot be read, 2 wrong command line.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = start(&a, &usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;
@@ -403,18 +405,21 @@ static int verify(int argc, char **argv)
         TOOL_OPTION_OUTPUT(&a.output),
     };
     struct tool_usage usage = {
-        "store verify DIR [options]",
-        "Reads the whole commit log of a closed store and checks every message (CRC), every queue "
-        "entry and every index entry against each\n"
-        "other. Changes nothing.",
-        "    rmq store verify ~/store\n    rmq store verify ~/store -o json\n",
-        "0 everything matches, 1 cannot be read, 2 wrong command line, 3 not closed in order but "
-        "the next start completes it,\n"
-        "4 queues or index are wrong (rmq store rebuild mends them), 5 messages are damaged or "
-        "missing.",
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "store verify DIR [options]",
+        .text = "Reads the whole commit log of a closed store and checks every message (CRC), "
+                "every queue "
+                "entry and every index entry against each\n"
+                "other. Changes nothing.",
+        .examples = "    rmq store verify ~/store\n    rmq store verify ~/store -o json\n",
+        .exits =
+            "0 everything matches, 1 cannot be read, 2 wrong command line, 3 not closed in order "
+            "but "
+            "the next start completes it,\n"
+            "4 queues or index are wrong (rmq store rebuild mends them), 5 messages are damaged or "
+            "missing.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = start(&a, &usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;
@@ -453,16 +458,18 @@ static int rebuild(int argc, char **argv)
         TOOL_OPTION_OUTPUT(&a.output),
     };
     struct tool_usage usage = {
-        "store rebuild DIR [options]",
-        "Builds all consume queues and the key index of a store anew from its commit log. This "
-        "writes to the store: the broker must be stopped.\n"
-        "The commit log is checked first; when it is damaged nothing is done, unless with "
-        "--salvage: copy the store first.",
-        "    rmq store rebuild ~/store && rmq store verify ~/store\n",
-        "0 done, 1 failed (a damaged commit log, a store in use, no space), 2 wrong command line.",
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "store rebuild DIR [options]",
+        .text =
+            "Builds all consume queues and the key index of a store anew from its commit log. This "
+            "writes to the store: the broker must be stopped.\n"
+            "The commit log is checked first; when it is damaged nothing is done, unless with "
+            "--salvage: copy the store first.",
+        .examples = "    rmq store rebuild ~/store && rmq store verify ~/store\n",
+        .exits = "0 done, 1 failed (a damaged commit log, a store in use, no space), 2 wrong "
+                 "command line.",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = start(&a, &usage, argc, argv);
     if (rc != TOOL_GO) {
         return rc;

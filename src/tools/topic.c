@@ -24,14 +24,14 @@ static int create(int argc, char **argv)
         {0, "perm", TOOL_NUMBER, &perm, "N", "2 write, 4 read, 6 both (default)", 2, 6},
         TOOL_OPTION_OUTPUT(&a.output),
     };
-    const struct tool_usage usage = {"topic create -t TOPIC [options]",
-                                     "Creates a topic on every master broker, or changes its "
-                                     "queues, and waits until the name server knows it.",
-                                     "    rmq topic create -t Orders -q 8\n",
-                                     NULL,
-                                     options,
-                                     TOOL_COUNT(options),
-                                     NULL};
+    const struct tool_usage usage = {
+        .synopsis = "topic create -t TOPIC [options]",
+        .text = "Creates a topic on every master broker, or changes its "
+                "queues, and waits until the name server knows it.",
+        .examples = "    rmq topic create -t Orders -q 8\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -61,15 +61,14 @@ static int drop(int argc, char **argv)
         TOOL_OPTION_OUTPUT(&a.output),
     };
     const struct tool_usage usage = {
-        "topic delete -t TOPIC [options]",
-        "Removes a topic with its messages from every master broker "
-        "and from all name servers. A producer that goes on\nsending to "
-        "it creates it anew, unless autoCreateTopicEnable is false.",
-        "    rmq topic delete -t Orders\n",
-        NULL,
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "topic delete -t TOPIC [options]",
+        .text = "Removes a topic with its messages from every master broker "
+                "and from all name servers. A producer that goes on\nsending to "
+                "it creates it anew, unless autoCreateTopicEnable is false.",
+        .examples = "    rmq topic delete -t Orders\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -138,13 +137,12 @@ static int route(int argc, char **argv)
                                           TOOL_OPTION_TOPIC(&a.topic),
                                           TOOL_OPTION_OUTPUT(&a.output)};
     const struct tool_usage usage = {
-        "topic route -t TOPIC [options]",
-        "Shows which brokers hold a topic, with how many queues, and where they listen.",
-        "    rmq topic route -t Orders\n",
-        NULL,
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "topic route -t TOPIC [options]",
+        .text = "Shows which brokers hold a topic, with how many queues, and where they listen.",
+        .examples = "    rmq topic route -t Orders\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
         return rc;
@@ -185,13 +183,12 @@ static int status(int argc, char **argv)
                                           TOOL_OPTION_TOPIC(&a.topic),
                                           TOOL_OPTION_OUTPUT(&a.output)};
     const struct tool_usage usage = {
-        "topic status -t TOPIC [options]",
-        "Shows the offsets of each queue of a topic: how many messages it holds.",
-        "    rmq topic status -t Orders\n",
-        NULL,
-        options,
-        TOOL_COUNT(options),
-        NULL};
+        .synopsis = "topic status -t TOPIC [options]",
+        .text = "Shows the offsets of each queue of a topic: how many messages it holds.",
+        .examples = "    rmq topic status -t Orders\n",
+        .options = options,
+        .count = TOOL_COUNT(options),
+    };
     int rc = tool_admin_open(&a, &usage, argc, argv, true, false);
     if (rc != TOOL_GO) {
         return rc;
