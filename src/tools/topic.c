@@ -10,6 +10,22 @@
 #include "tools/admin.h"
 #include "tools/text.h"
 
+static void print_created(const struct tool_admin *a, int64_t queues)
+{
+    struct tool_text line = {0};
+    if (a->json) {
+        tool_json_open(&line);
+        tool_json_text(&line, "topic", a->topic);
+        tool_json_number(&line, "queues", queues);
+        tool_json_close(&line);
+    } else {
+        tool_text_format(&line, "topic %s with %lld queues on each broker", a->topic,
+                         (long long)queues);
+    }
+    tool_text_flush(&line, stdout);
+    tool_text_free(&line);
+}
+
 static int create(int argc, char **argv)
 {
     struct tool_admin a = {0};
@@ -41,10 +57,8 @@ static int create(int argc, char **argv)
         rmq_admin_create_topic(a.admin, cluster, a.topic, (int32_t)queues, (int32_t)queues,
                                (int32_t)perm, TOOL_ADMIN_TIMEOUT_MS * 2, &err);
     rc = st == RMQ_OK ? TOOL_DONE : tool_fail("create", st, err);
-    if (rc == TOOL_DONE && a.json) {
-        printf("{\"topic\":\"%s\",\"queues\":%lld}\n", a.topic, (long long)queues);
-    } else if (rc == TOOL_DONE) {
-        printf("topic %s with %lld queues on each broker\n", a.topic, (long long)queues);
+    if (rc == TOOL_DONE) {
+        print_created(&a, queues);
     }
     tool_admin_close(&a);
     return rc;
