@@ -184,20 +184,11 @@ static rmq_consume_result note_times(const rmq_message_view *const *messages, si
 
 static rmq_consumer *one_thread_consumer(const struct tl_cluster *cluster, struct times *times)
 {
-    rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.consumer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    rmq_consumer_options options = tl_consumer_options(cluster);
     options.consume_thread_nums = 1;
     options.listener = note_times;
     options.listener_user = times;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, &options);
 }
 
 static void start_on(struct tl_cluster *cluster, const char *dir)

@@ -29,11 +29,7 @@ static struct tl_seen others;
 
 static rmq_consumer_options options_of(const struct tl_cluster *cluster)
 {
-    rmq_consumer_options options;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.consumer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    rmq_consumer_options options = tl_consumer_options(cluster);
     options.consume_thread_nums = 4;
     options.client_rebalance = false;
     options.rebalance_interval_ms = 200;

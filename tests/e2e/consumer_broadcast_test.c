@@ -54,27 +54,10 @@ static rmq_consumer_options broadcast_options(const struct tl_cluster *cluster, 
     return options;
 }
 
-static rmq_consumer *start(const struct tl_cluster *cluster, const rmq_consumer_options *options)
-{
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
-    TL_OK(rmq_consumer_create(options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
-}
-
 static rmq_consumer *member(const struct tl_cluster *cluster, const char *name, struct tl_seen *to)
 {
     rmq_consumer_options options = broadcast_options(cluster, name, to);
-    return start(cluster, &options);
-}
-
-static void send(const struct tl_cluster *cluster, int first, int count)
-{
-    rmq_producer *producer = tl_producer(cluster);
-    tl_send(cluster, producer, "m", first, count);
-    rmq_producer_destroy(producer);
+    return tl_consumer_start(cluster, &options);
 }
 
 static void file_of(const struct tl_cluster *cluster, const char *name, char path[256])
@@ -94,7 +77,7 @@ static void each_member_gets_every_message_and_goes_on_where_it_stopped(void)
         for (int i = 0; i < 3; i++) {
             members[i] = member(&cluster, names[i], &seen[i]);
         }
-        send(&cluster, round * 200, 200);
+        tl_send_some(&cluster, round * 200, 200);
         for (int i = 0; i < 3; i++) {
             tl_seen_wait(&seen[i], (round + 1) * 200, 10000);
             rmq_consumer_destroy(members[i]);
@@ -121,12 +104,12 @@ static void a_message_that_fails_is_given_up(void)
     make_folder();
     rmq_consumer_options options = broadcast_options(&cluster, "m", &seen[0]);
     options.listener = fail_all;
-    rmq_consumer *consumer = start(&cluster, &options);
-    send(&cluster, 0, 20);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
+    tl_send_some(&cluster, 0, 20);
     tl_seen_wait(&seen[0], 20, 10000);
     rmq_consumer_destroy(consumer);
     consumer = member(&cluster, "m", &seen[1]);
-    send(&cluster, 20, 1);
+    tl_send_some(&cluster, 20, 1);
     tl_seen_wait(&seen[1], 1, 10000);
     TL_EQUAL(atomic_load(&seen[1].total), 1);
     rmq_consumer_destroy(consumer);
@@ -183,7 +166,7 @@ static void a_spoilt_file_is_replaced_by_its_backup(void)
     for (int how = 0; how < 5; how++) {
         for (int round = 0; round < 2; round++) { /* the second write makes the backup */
             rmq_consumer *consumer = member(&cluster, "m", &seen[0]);
-            send(&cluster, sent, 50);
+            tl_send_some(&cluster, sent, 50);
             sent += 50;
             tl_seen_wait(&seen[0], sent, 10000);
             rmq_consumer_destroy(consumer);
@@ -191,7 +174,7 @@ static void a_spoilt_file_is_replaced_by_its_backup(void)
         int before = atomic_load(&seen[0].total);
         spoil(path, how);
         rmq_consumer *consumer = member(&cluster, "m", &seen[0]);
-        send(&cluster, sent, 10);
+        tl_send_some(&cluster, sent, 10);
         sent += 10;
         tl_seen_wait(&seen[0], sent, 10000);
         rmq_consumer_destroy(consumer);
@@ -270,7 +253,7 @@ static void a_kill_leaves_a_whole_file(void)
         if (child == 0) {
             run_child(&cluster);
         }
-        send(&cluster, sent, 20);
+        tl_send_some(&cluster, sent, 20);
         sent += 20;
         TL_CHECK(tl_wait(is_written, path, 10000));
         usleep((useconds_t)(rand() % 120000)); /* some moment around a write */
@@ -279,7 +262,7 @@ static void a_kill_leaves_a_whole_file(void)
         TL_CHECK(count_in(path) == 2 || count_in(backup) == 2);
     }
     rmq_consumer *consumer = member(&cluster, "m", &seen[1]);
-    send(&cluster, sent, 10);
+    tl_send_some(&cluster, sent, 10);
     for (int i = 0; i < 10; i++) {
         tl_seen_wait(&seen[1], i + 1, 10000);
     }
@@ -300,7 +283,7 @@ static void a_file_of_java_is_read_and_kept(void)
     size_t count = 0;
     tl_cluster_start(&cluster, 1);
     make_folder();
-    send(&cluster, 0, 10);
+    tl_send_some(&cluster, 0, 10);
     TL_OK(rmq_admin_create(cluster.namesrv, &admin, &err));
     TL_OK(rmq_admin_topic_status(admin, cluster.topic, 5000, &list, &count, &err));
     file_of(&cluster, "m", path);
@@ -386,19 +369,19 @@ static void a_broker_that_is_away_for_a_while_costs_and_repeats_nothing(void)
     rmq_consumer_options options = broadcast_options(&cluster, "m", &seen[0]);
     options.namesrv_addr = tl_namesrv_addr(namesrv);
     options.poll_name_server_interval_ms = 100;
-    rmq_consumer *consumer = start(&cluster, &options);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
     struct assignment away = {consumer, cluster.topic, " away ", true};
-    send(&cluster, 0, 50);
+    tl_send_some(&cluster, 0, 50);
     wait_total(100);
     TL_CHECK(tl_wait(is_done, &away, 20000));
     tl_namesrv_brokers(namesrv, NULL, one, 2);
     away.wanted = false;
     TL_CHECK(tl_wait(is_assigned, &away, 20000));
-    send(&cluster, 50, 30);
+    tl_send_some(&cluster, 50, 30);
     wait_total(130);
     tl_namesrv_brokers(namesrv, NULL, both, 2);
     wait_total(160);
-    send(&cluster, 80, 1);
+    tl_send_some(&cluster, 80, 1);
     wait_total(162);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen[0].total), 162);

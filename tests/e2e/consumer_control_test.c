@@ -52,11 +52,7 @@ static void stop_broker(struct tl_cluster *cluster)
 
 static rmq_consumer_options options_of(const struct tl_cluster *cluster)
 {
-    rmq_consumer_options options;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.consumer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    rmq_consumer_options options = tl_consumer_options(cluster);
     options.listener = tl_seen_listener;
     options.listener_user = &seen;
     return options;
@@ -79,13 +75,6 @@ static rmq_consumer *start(const struct tl_cluster *cluster, const rmq_consumer_
     return consumer;
 }
 
-static void send(const struct tl_cluster *cluster, int first, int count)
-{
-    rmq_producer *producer = tl_producer(cluster);
-    tl_send(cluster, producer, "m", first, count);
-    rmq_producer_destroy(producer);
-}
-
 /* ---- SQL92 ---- */
 
 static void a_condition_on_properties_is_kept_by_the_broker(void)
@@ -98,11 +87,11 @@ static void a_condition_on_properties_is_kept_by_the_broker(void)
     TL_OK(rmq_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92,
                                           "n BETWEEN 10 AND 19 OR n = '97'", &err));
     TL_OK(rmq_consumer_start(consumer, &err));
-    send(&cluster, 0, 98);
+    tl_send_some(&cluster, 0, 98);
     tl_seen_wait(&seen, 11, 10000);
     TL_OK(rmq_consumer_subscribe_selector(consumer, cluster.topic, RMQ_EXPRESSION_SQL92, "n > 100",
                                           &err));
-    send(&cluster, 98, 4);
+    tl_send_some(&cluster, 98, 4);
     tl_seen_wait(&seen, 12, 10000);
     TL_EQUAL(atomic_load(&seen.total), 12);
     TL_EQUAL(atomic_load(&seen.times[101]), 1);
@@ -149,7 +138,7 @@ static void a_busy_broker_is_asked_about_the_condition_again(void)
     TL_OK(rmq_consumer_subscribe_selector(consumer, detour.through.topic, RMQ_EXPRESSION_SQL92,
                                           "n >= 0", &err));
     TL_OK(rmq_consumer_start(consumer, &err));
-    send(&detour.cluster, 0, 10);
+    tl_send_some(&detour.cluster, 0, 10);
     tl_seen_wait(&seen, 10, 20000);
     rmq_consumer_destroy(consumer);
     tl_detour_stop(&detour);
@@ -200,11 +189,11 @@ static void a_topic_that_is_given_up_goes_on_where_it_stopped(void)
     rmq_consumer_options options = options_of(&cluster);
     rmq_consumer *consumer = start(&cluster, &options);
     for (int round = 0; round < 3; round++) {
-        send(&cluster, round * 20, 10);
+        tl_send_some(&cluster, round * 20, 10);
         tl_seen_wait(&seen, round * 20 + 10, 10000);
         TL_OK(rmq_consumer_unsubscribe(consumer, cluster.topic, &err));
         TL_EQUAL(rmq_consumer_unsubscribe(consumer, cluster.topic, NULL), RMQ_ERR_NOT_FOUND);
-        send(&cluster, round * 20 + 10, 10);
+        tl_send_some(&cluster, round * 20 + 10, 10);
         TL_EQUAL(atomic_load(&seen.different), round * 20 + 10);
         TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
         tl_seen_wait(&seen, round * 20 + 20, 10000);
@@ -239,13 +228,13 @@ static void a_suspended_queue_waits_while_the_others_go_on(void)
     rmq_consumer_options options = options_of(&cluster);
     options.broker_suspend_max_time_ms = 100; /* a pull that is parked already takes what comes */
     rmq_consumer *consumer = start(&cluster, &options);
-    send(&cluster, 0, 10);
+    tl_send_some(&cluster, 0, 10);
     tl_seen_wait(&seen, 10, 10000);
     struct queue_goal goal = {consumer, cluster.topic, 0};
     TL_CHECK(tl_wait(lag_is, &goal, 5000));
     TL_OK(rmq_consumer_suspend(consumer));
     usleep(300000); /* parked pulls have ended */
-    send(&cluster, 10, 10);
+    tl_send_some(&cluster, 10, 10);
     TL_EQUAL(atomic_load(&seen.different), 10);
     TL_OK(rmq_consumer_suspend_queue(consumer, cluster.topic, "broker-a", 0, &err));
     TL_OK(rmq_consumer_resume(consumer));
@@ -296,7 +285,7 @@ static void the_number_of_workers_changes_while_they_work(void)
     for (int i = 0; i < 5; i++) {
         TL_OK(rmq_consumer_set_consume_thread_nums(consumer, numbers[i], &err));
         atomic_store(&hold, true);
-        send(&cluster, sent, 40);
+        tl_send_some(&cluster, sent, 40);
         sent += 40;
         int wanted = numbers[i];
         TL_CHECK(tl_wait(are_inside, &wanted, 10000));
@@ -381,7 +370,7 @@ static void an_own_function_shares_the_queues(void)
     goal.consumers[1] = start(&cluster, &options);
     TL_CHECK(tl_wait(are_shared, &goal, 10000));
     TL_CHECK(atomic_load(&calls) > 0);
-    send(&cluster, 0, 50);
+    tl_send_some(&cluster, 0, 50);
     tl_seen_wait(&seen, 50, 10000);
     rmq_consumer_destroy(goal.consumers[0]);
     rmq_consumer_destroy(goal.consumers[1]);

@@ -57,16 +57,11 @@ static void fill(const struct tl_cluster *cluster, int messages, size_t size, bo
 
 static rmq_consumer *open_limited(const struct tl_cluster *cluster, rmq_consumer_options *options)
 {
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
     options->consumer_group = cluster->group;
     options->namesrv_addr = cluster->namesrv;
     options->consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
     options->consume_thread_nums = 4;
-    TL_OK(rmq_consumer_create(options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, options);
 }
 
 static bool all_consumed(void *arg)

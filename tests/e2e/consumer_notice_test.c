@@ -35,11 +35,7 @@ static rmq_consume_result stand(const rmq_message_view *const *messages, size_t 
 
 static rmq_consumer_options options_of(const struct tl_cluster *cluster, rmq_events *events)
 {
-    rmq_consumer_options options;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.consumer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    rmq_consumer_options options = tl_consumer_options(cluster);
     options.consume_thread_nums = 2;
     options.persist_consumer_offset_interval_ms = 100;
     options.poll_name_server_interval_ms = 100;
@@ -48,23 +44,6 @@ static rmq_consumer_options options_of(const struct tl_cluster *cluster, rmq_eve
     options.listener_user = &seen;
     options.events = events;
     return options;
-}
-
-static rmq_consumer *start(const struct tl_cluster *cluster, const rmq_consumer_options *options)
-{
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
-    TL_OK(rmq_consumer_create(options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
-}
-
-static void send(const struct tl_cluster *cluster, int first, int count)
-{
-    rmq_producer *producer = tl_producer(cluster);
-    tl_send(cluster, producer, "m", first, count);
-    rmq_producer_destroy(producer);
 }
 
 /* ---- notices ---- */
@@ -79,9 +58,9 @@ static void flow_control_says_when_it_begins_why_and_when_it_ends(void)
     rmq_consumer_options options = options_of(&cluster, events);
     options.pull_threshold_for_queue = 40;
     atomic_store(&hold, true);
-    rmq_consumer *consumer = start(&cluster, &options);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
     tl_take_notice(events, RMQ_EVENT_REBALANCED, "+");
-    send(&cluster, 0, 300);
+    tl_send_some(&cluster, 0, 300);
     tl_take_notice(events, RMQ_EVENT_FLOW_CONTROL, "began count");
     atomic_store(&hold, false);
     tl_seen_wait(&seen, 300, 10000);
@@ -107,8 +86,8 @@ static void a_message_that_goes_to_the_dead_letters_is_told(void)
     rmq_consumer_options options = options_of(&cluster, events);
     options.listener = refuse;
     options.max_reconsume_times = 0;
-    rmq_consumer *consumer = start(&cluster, &options);
-    send(&cluster, 0, 1);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
+    tl_send_some(&cluster, 0, 1);
     tl_take_notice(events, RMQ_EVENT_DEAD_LETTER, cluster.topic);
     rmq_consumer_destroy(consumer);
     rmq_events_destroy(events);
@@ -125,9 +104,9 @@ static void an_offset_that_the_broker_does_not_have_is_told_and_left(void)
     tl_cluster_start(&cluster, 1);
     tl_cluster_needs_own(&cluster);
     TL_OK(rmq_events_create(&events, &err));
-    send(&cluster, 0, 10);
+    tl_send_some(&cluster, 0, 10);
     rmq_consumer_options options = options_of(&cluster, events);
-    rmq_consumer *consumer = start(&cluster, &options);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
     tl_seen_wait(&seen, 10, 10000);
     rmq_consumer_destroy(consumer);
     snprintf(ext, sizeof ext,
@@ -137,9 +116,9 @@ static void an_offset_that_the_broker_does_not_have_is_told_and_left(void)
     TL_EQUAL(
         tl_ask(rmq_broker_addr(cluster.broker), UPDATE_CONSUMER_OFFSET, ext, answer, sizeof answer),
         0);
-    consumer = start(&cluster, &options);
+    consumer = tl_consumer_start(&cluster, &options);
     tl_take_notice(events, RMQ_EVENT_OFFSET_ILLEGAL, "1000000 -> 10");
-    send(&cluster, 10, 5);
+    tl_send_some(&cluster, 10, 5);
     tl_seen_wait(&seen, 15, 10000);
     TL_EQUAL(atomic_load(&seen.total), 15);
     rmq_consumer_destroy(consumer);
@@ -157,8 +136,8 @@ static void while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing
     struct tl_detour detour;
     tl_detour_start(&detour, 2, NULL);
     rmq_consumer_options options = options_of(&detour.through, NULL);
-    rmq_consumer *consumer = start(&detour.through, &options);
-    send(&detour.cluster, 0, 100);
+    rmq_consumer *consumer = tl_consumer_start(&detour.through, &options);
+    tl_send_some(&detour.cluster, 0, 100);
     tl_seen_wait(&seen, 100, 10000);
     rmq_consumer_destroy(consumer);
     for (int i = 0; i < 3; i++) {
@@ -176,7 +155,7 @@ static void while_the_stored_offset_cannot_be_read_nothing_is_pulled_and_nothing
         TL_EQUAL(tl_proxy_seen(detour.proxy, PULL), pulls);
         TL_EQUAL(tl_proxy_seen(detour.proxy, UPDATE_CONSUMER_OFFSET), commits);
         tl_proxy_clear(detour.proxy);
-        send(&detour.cluster, 100 + i * 10, 10);
+        tl_send_some(&detour.cluster, 100 + i * 10, 10);
         tl_seen_wait(&seen, 110 + i * 10, 15000);
         rmq_consumer_destroy(consumer);
     }
@@ -204,8 +183,8 @@ static void a_lite_pull_consumer_pulls_and_commits_nothing_either(void)
     struct tl_detour detour;
     tl_detour_start(&detour, 2, NULL);
     rmq_consumer_options options = options_of(&detour.cluster, NULL);
-    rmq_consumer *consumer = start(&detour.cluster, &options); /* the group's offsets */
-    send(&detour.cluster, 0, 20);
+    rmq_consumer *consumer = tl_consumer_start(&detour.cluster, &options); /* the group's offsets */
+    tl_send_some(&detour.cluster, 0, 20);
     tl_seen_wait(&seen, 20, 10000);
     rmq_consumer_destroy(consumer);
     TL_CHECK(tl_proxy_script(detour.proxy, "answer request 14 code 1 remark busy"));
@@ -215,7 +194,7 @@ static void a_lite_pull_consumer_pulls_and_commits_nothing_either(void)
     TL_EQUAL(tl_proxy_seen(detour.proxy, PULL), 0);
     TL_EQUAL(tl_proxy_seen(detour.proxy, UPDATE_CONSUMER_OFFSET), 0);
     tl_proxy_clear(detour.proxy);
-    send(&detour.cluster, 20, 10);
+    tl_send_some(&detour.cluster, 20, 10);
     tl_lite_pull_take_until(lite, &seen, 30);
     TL_EQUAL(atomic_load(&seen.total), 30);
     rmq_lite_pull_consumer_destroy(lite);
@@ -245,8 +224,8 @@ static void a_running_consumer_goes_on_where_the_broker_says_in_both_layouts(voi
     int wanted = 40;
     tl_detour_start(&detour, 1, NULL);
     rmq_consumer_options options = options_of(&detour.through, NULL);
-    rmq_consumer *consumer = start(&detour.through, &options);
-    send(&detour.cluster, 0, 20);
+    rmq_consumer *consumer = tl_consumer_start(&detour.through, &options);
+    tl_send_some(&detour.cluster, 0, 20);
     tl_seen_wait(&seen, 20, 10000);
     /* the map that most clients get, with an object as key, and the list that an administrator's
      * tool in C++ asks for */
@@ -308,26 +287,26 @@ static void when_the_master_is_gone_the_slave_is_read(void)
     struct tl_cluster through = cluster;
     snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
     rmq_consumer_options options = options_of(&through, NULL);
-    rmq_consumer *consumer = start(&through, &options);
-    send(&cluster, 0, 100);
+    rmq_consumer *consumer = tl_consumer_start(&through, &options);
+    tl_send_some(&cluster, 0, 100);
     tl_seen_wait(&seen, 100, 10000);
     TL_EQUAL(tl_proxy_seen(slave, PULL), 0);
 
     set_route(namesrv, NULL, tl_proxy_addr(slave)); /* the name server has noticed */
     tl_proxy_refuse(master, true);
     tl_proxy_clear(slave);
-    send(&cluster, 100, 100);
+    tl_send_some(&cluster, 100, 100);
     tl_seen_wait(&seen, 200, 15000);
     TL_CHECK(tl_proxy_seen(slave, PULL) > 0);
     TL_CHECK(tl_proxy_script(slave, "cut request 34; drop request 34"));
     set_route(namesrv, tl_proxy_addr(master), tl_proxy_addr(slave));
     tl_proxy_refuse(master, false);
     uint64_t pulls = tl_proxy_seen(master, PULL);
-    send(&cluster, 200, 100);
+    tl_send_some(&cluster, 200, 100);
     tl_seen_wait(&seen, 300, 15000);
     struct pull_goal goal = {master, pulls};
     TL_CHECK(tl_wait(are_pulled, &goal, 10000)); /* parked pulls end, and the next ones go there */
-    send(&cluster, 300, 100);
+    tl_send_some(&cluster, 300, 100);
     tl_seen_wait(&seen, 400, 15000);
     rmq_consumer_destroy(consumer);
     tl_namesrv_stop(namesrv);
@@ -351,10 +330,10 @@ static void who_is_far_behind_reads_the_slave_that_the_broker_names(void)
     TL_CHECK(tl_proxy_script(slave, "drop request 34")); /* one broker plays both */
     struct tl_cluster through = cluster;
     snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(namesrv));
-    send(&cluster, 0, 200);
+    tl_send_some(&cluster, 0, 200);
     rmq_consumer_options options = options_of(&through, NULL);
     options.pull_batch_size = 4;
-    rmq_consumer *consumer = start(&through, &options);
+    rmq_consumer *consumer = tl_consumer_start(&through, &options);
     tl_seen_wait(&seen, 200, 15000);
     TL_CHECK(tl_proxy_seen(slave, PULL) > 0);
     rmq_consumer_destroy(consumer);

@@ -110,8 +110,6 @@ static rmq_consumer *open_at(const struct tl_cluster *cluster, rmq_consume_from_
                              int64_t timestamp_ms)
 {
     rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
     rmq_consumer_options_init(&options, sizeof options);
     options.consumer_group = cluster->group;
     options.namesrv_addr = cluster->namesrv;
@@ -119,10 +117,7 @@ static rmq_consumer *open_at(const struct tl_cluster *cluster, rmq_consume_from_
     options.consume_timestamp_ms = timestamp_ms;
     options.listener = tl_seen_listener;
     options.listener_user = &seen;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, &options);
 }
 
 static atomic_llong store_time;

@@ -18,29 +18,13 @@ static struct tl_order order;
 
 static rmq_consumer *ordered(const struct tl_cluster *cluster, rmq_listener_fn listener)
 {
-    rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.consumer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    rmq_consumer_options options = tl_consumer_options(cluster);
     options.consume_orderly = true;
     options.suspend_current_queue_time_ms = 10;
     options.max_reconsume_times = 1;
     options.listener = listener;
     options.listener_user = &order;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
-}
-
-static void send(const struct tl_cluster *cluster, int first, int count)
-{
-    rmq_producer *producer = tl_producer(cluster);
-    tl_send(cluster, producer, "m", first, count);
-    rmq_producer_destroy(producer);
+    return tl_consumer_start(cluster, &options);
 }
 
 static void rounds_leave_nothing_behind_and_repeat_nothing(void)
@@ -50,7 +34,7 @@ static void rounds_leave_nothing_behind_and_repeat_nothing(void)
     tl_cluster_start(&cluster, 4);
     for (int round = 1; round <= 40; round++) {
         rmq_consumer *consumer = ordered(&cluster, tl_order_listener);
-        send(&cluster, round * 20, 20);
+        tl_send_some(&cluster, round * 20, 20);
         rmq_consumer_destroy(consumer); /* at some moment in between */
         if (round == 3) {
             third = tl_usage_of(0);
@@ -89,7 +73,7 @@ static void shutdown_inside_the_listener_ends_and_loses_nothing(void)
 {
     struct tl_cluster cluster;
     tl_cluster_start(&cluster, 4);
-    send(&cluster, 0, 200);
+    tl_send_some(&cluster, 0, 200);
     rmq_consumer_options options;
     rmq_error *err = NULL;
     rmq_consumer_options_init(&options, sizeof options);
@@ -158,7 +142,7 @@ static void twenty_listeners_at_work_are_waited_for(void)
     tl_cluster_start(&cluster, 20);
     atomic_store(&hold, true);
     rmq_consumer *consumer = ordered(&cluster, stand);
-    send(&cluster, 0, 60);
+    tl_send_some(&cluster, 0, 60);
     TL_CHECK(tl_wait(are_inside, &twenty, 15000));
     for (int i = 0; i < 2; i++) { /* twice at once */
         TL_EQUAL(pthread_create(&threads[i], NULL, close_it, consumer), 0);
@@ -182,11 +166,11 @@ static void members_stop_while_queues_move(void)
 {
     struct tl_cluster cluster;
     tl_cluster_start(&cluster, 8);
-    send(&cluster, 0, 400);
+    tl_send_some(&cluster, 0, 400);
     rmq_consumer *stays = ordered(&cluster, tl_order_listener);
     for (int round = 0; round < 10; round++) {
         rmq_consumer *comes = ordered(&cluster, tl_order_listener);
-        send(&cluster, 400 + round * 10, 10);
+        tl_send_some(&cluster, 400 + round * 10, 10);
         rmq_consumer_destroy(comes); /* its share is on the way still */
     }
     tl_order_wait(&order, 500, 20000);
@@ -206,7 +190,7 @@ static void a_shutdown_with_pauses_and_dead_letters_under_way_ends(void)
 {
     struct tl_cluster cluster;
     tl_cluster_start(&cluster, 4);
-    send(&cluster, 0, 100);
+    tl_send_some(&cluster, 0, 100);
     for (int round = 0; round < 5; round++) {
         rmq_consumer *consumer = ordered(&cluster, fail_all);
         rmq_error *err = NULL;

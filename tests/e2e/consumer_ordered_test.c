@@ -21,11 +21,7 @@ static struct tl_order order;
 static rmq_consumer_options ordered_options(const struct tl_cluster *cluster,
                                             rmq_listener_fn listener)
 {
-    rmq_consumer_options options;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.consumer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    rmq_consumer_options options = tl_consumer_options(cluster);
     options.consume_thread_nums = 4;
     options.consume_orderly = true;
     options.suspend_current_queue_time_ms = 10;
@@ -36,27 +32,10 @@ static rmq_consumer_options ordered_options(const struct tl_cluster *cluster,
     return options;
 }
 
-static rmq_consumer *start(const struct tl_cluster *cluster, const rmq_consumer_options *options)
-{
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
-    TL_OK(rmq_consumer_create(options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
-}
-
 static rmq_consumer *ordered(const struct tl_cluster *cluster, rmq_listener_fn listener)
 {
     rmq_consumer_options options = ordered_options(cluster, listener);
-    return start(cluster, &options);
-}
-
-static void send(const struct tl_cluster *cluster, int first, int count)
-{
-    rmq_producer *producer = tl_producer(cluster);
-    tl_send(cluster, producer, "m", first, count);
-    rmq_producer_destroy(producer);
+    return tl_consumer_start(cluster, &options);
 }
 
 struct commit_goal {
@@ -83,7 +62,7 @@ static void the_messages_of_a_queue_come_one_after_the_other(void)
     struct tl_cluster cluster;
     tl_cluster_start(&cluster, 4);
     rmq_consumer *consumer = ordered(&cluster, tl_order_listener);
-    send(&cluster, 0, 2000);
+    tl_send_some(&cluster, 0, 2000);
     tl_order_wait(&order, 2000, 15000);
     TL_EQUAL(atomic_load(&order.total), 2000);
     rmq_consumer_destroy(consumer);
@@ -113,7 +92,7 @@ static void a_queue_that_was_suspended_keeps_its_order(void)
     struct tl_cluster cluster;
     tl_cluster_start(&cluster, 4);
     rmq_consumer *consumer = ordered(&cluster, fail_sometimes);
-    send(&cluster, 0, 100);
+    tl_send_some(&cluster, 0, 100);
     tl_order_wait(&order, 100, 15000);
     TL_EQUAL(atomic_load(&refusals), 40);
     TL_EQUAL(atomic_load(&order.total), 140);
@@ -157,8 +136,8 @@ static void a_message_that_fails_too_often_goes_to_the_dead_letters_and_the_queu
     rmq_consumer_options options = ordered_options(&cluster, fail_seventh);
     options.max_reconsume_times = 3;
     options.events = events;
-    rmq_consumer *consumer = start(&cluster, &options);
-    send(&cluster, 0, 20);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
+    tl_send_some(&cluster, 0, 20);
     tl_order_wait(&order, 20, 15000);
     TL_EQUAL(atomic_load(&order.total), 23);
     tl_take_notice(events, RMQ_EVENT_DEAD_LETTER, "reconsumed=3");
@@ -183,11 +162,11 @@ static void a_dead_letter_that_is_refused_keeps_its_message_and_the_queue(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 1);
     tl_cluster_needs_own(&cluster);
-    send(&cluster, 0, 20);
+    tl_send_some(&cluster, 0, 20);
     TL_OK(rmq_broker_fault_answer(cluster.broker, 310, 1, 1, "no room for letters", &err));
     rmq_consumer_options options = ordered_options(&cluster, fail_seventh);
     options.max_reconsume_times = 1;
-    rmq_consumer *consumer = start(&cluster, &options);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
     tl_order_wait(&order, 8, 10000);
     tl_order_wait(&order, 20, 15000);
     TL_CHECK(atomic_load(&order.total) >= 22);
@@ -220,10 +199,10 @@ static void without_auto_commit_only_a_commit_moves_the_offset_and_a_roll_back_g
     struct tl_cluster cluster;
     tl_cluster_start(&cluster, 1);
     rmq_consumer *consumer = ordered(&cluster, commit_by_hand);
-    send(&cluster, 0, 15);
+    tl_send_some(&cluster, 0, 15);
     tl_order_wait(&order, 15, 10000);
     wait_committed(&cluster, 10);
-    send(&cluster, 15, 12);
+    tl_send_some(&cluster, 15, 12);
     tl_order_wait(&order, 27, 10000);
     TL_EQUAL(atomic_load(&order.total), 27 + 6); /* 10 … 15 twice */
     wait_committed(&cluster, 20);
@@ -242,7 +221,7 @@ static void a_polled_queue_is_in_one_pair_of_hands(void)
     rmq_batch *second = NULL;
     tl_cluster_start(&cluster, 1);
     rmq_consumer *consumer = ordered(&cluster, NULL);
-    send(&cluster, 0, 3);
+    tl_send_some(&cluster, 0, 3);
     TL_OK(rmq_consumer_poll(consumer, &first, 5000, &err));
     TL_EQUAL(rmq_message_view_queue_offset(rmq_batch_at(first, 0)), 0);
     TL_EQUAL(rmq_consumer_poll(consumer, &second, 100, NULL), RMQ_ERR_TIMEOUT);
@@ -277,15 +256,15 @@ static void queues_move_between_members_in_order(void)
     tl_cluster_start(&cluster, 8);
     rmq_consumer *members[3];
     members[0] = ordered(&cluster, take_slowly);
-    send(&cluster, 0, 1000);
+    tl_send_some(&cluster, 0, 1000);
     members[1] = ordered(&cluster, take_slowly);
-    send(&cluster, 1000, 500);
+    tl_send_some(&cluster, 1000, 500);
     members[2] = ordered(&cluster, take_slowly);
-    send(&cluster, 1500, 500);
+    tl_send_some(&cluster, 1500, 500);
     rmq_consumer_destroy(members[0]);
-    send(&cluster, 2000, 500);
+    tl_send_some(&cluster, 2000, 500);
     rmq_consumer_destroy(members[1]);
-    send(&cluster, 2500, 500);
+    tl_send_some(&cluster, 2500, 500);
     tl_order_wait(&order, 3000, 20000);
     printf("%d deliveries of 3000 messages\n", atomic_load(&order.total));
     rmq_consumer_destroy(members[2]);
@@ -299,7 +278,7 @@ static void a_lock_is_given_back_when_its_consumer_stops(void)
     tl_cluster_start(&cluster, 2);
     for (int round = 0; round < 4; round++) {
         rmq_consumer *consumer = ordered(&cluster, tl_order_listener);
-        send(&cluster, round * 20, 20);
+        tl_send_some(&cluster, round * 20, 20);
         tl_order_wait(&order, (round + 1) * 20, 10000); /* a broker keeps a lock for a minute */
         rmq_consumer_destroy(consumer);
     }
@@ -320,14 +299,14 @@ static void a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_lock
     rmq_consumer_options options = ordered_options(&cluster, tl_order_listener);
     options.lock_interval_ms = 200;
     options.events = events;
-    rmq_consumer *consumer = start(&cluster, &options);
-    send(&cluster, 0, 100);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
+    tl_send_some(&cluster, 0, 100);
     tl_order_wait(&order, 100, 10000);
 
     TL_OK(rmq_broker_fault_drop(cluster.broker, 41, 1000, &err));
     tl_take_notice(events, RMQ_EVENT_LOCK_LOST, cluster.topic);
     int before = atomic_load(&order.total);
-    send(&cluster, 100, 100);
+    tl_send_some(&cluster, 100, 100);
     TL_CHECK(tl_committed(&cluster, 0) + tl_committed(&cluster, 1) <= before);
     TL_EQUAL(atomic_load(&order.total), before);
     rmq_broker_fault_clear(cluster.broker);
@@ -400,7 +379,7 @@ static void the_offset_never_passes_what_the_handler_holds_and_a_kill_loses_noth
     tl_skip("the thread sanitizer allows no new threads in a child of a process that had some");
 #endif
     tl_cluster_start(&cluster, 1);
-    send(&cluster, 0, 30);
+    tl_send_some(&cluster, 0, 30);
     TL_EQUAL(pipe(held_pipe), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -417,7 +396,7 @@ static void the_offset_never_passes_what_the_handler_holds_and_a_kill_loses_noth
     atomic_store(&order.lanes[0].last, 10);
     rmq_consumer_options options = ordered_options(&cluster, tl_order_listener);
     options.instance_name = "member";
-    rmq_consumer *consumer = start(&cluster, &options);
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
     tl_order_wait(&order, 20, 10000); /* the tenth first, then those behind it */
     TL_EQUAL(atomic_load(&order.total), 20);
     rmq_consumer_destroy(consumer);

@@ -51,16 +51,11 @@ static void a_listener_receives_all_of_ten_thousand_over_eight_queues(void)
 
 static rmq_consumer *open_consumer(const struct tl_cluster *cluster, rmq_consumer_options *options)
 {
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
     options->consumer_group = cluster->group;
     options->namesrv_addr = cluster->namesrv;
     options->listener = options->listener ? options->listener : tl_seen_listener;
     options->listener_user = &seen;
-    TL_OK(rmq_consumer_create(options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, options);
 }
 
 static atomic_int largest;

@@ -19,13 +19,6 @@
 static struct tl_seen seen;
 static char answer[1 << 18];
 
-static void send(const struct tl_cluster *cluster, int first, int count)
-{
-    rmq_producer *producer = tl_producer(cluster);
-    tl_send(cluster, producer, "m", first, count);
-    rmq_producer_destroy(producer);
-}
-
 static void must_say(const char *words)
 {
     if (!strstr(answer, words)) {
@@ -136,7 +129,7 @@ static void an_administrator_takes_a_running_group_back(void)
     TL_OK(rmq_consumer_create(&options, &consumer, &err));
     TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
     TL_OK(rmq_consumer_start(consumer, &err));
-    send(&cluster, 0, 100);
+    tl_send_some(&cluster, 0, 100);
     tl_seen_wait(&seen, 100, 5000);
     snprintf(ext, sizeof ext,
              "{\"group\":\"%s\",\"topic\":\"%s\",\"timestamp\":\"0\",\"isForce\":\"true\"}",
@@ -156,7 +149,7 @@ static void an_administrator_asks_a_group_how_far_it_is(void)
     tl_cluster_start(&cluster, 1);
     tl_cluster_needs_own(&cluster);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
-    send(&cluster, 0, 10);
+    tl_send_some(&cluster, 0, 10);
     tl_seen_wait(&seen, 10, 5000);
     snprintf(ext, sizeof ext, "{\"group\":\"%s\",\"topic\":\"%s\",\"clientAddr\":\"\"}",
              cluster.group, cluster.topic);
@@ -174,8 +167,6 @@ static void an_administrator_asks_a_group_how_far_it_is(void)
 static rmq_consumer *start_popping(const struct tl_cluster *cluster)
 {
     rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
     tl_set_request_mode(cluster, RMQ_REQUEST_POP);
     rmq_consumer_options_init(&options, sizeof options);
     options.consumer_group = cluster->group;
@@ -185,10 +176,7 @@ static rmq_consumer *start_popping(const struct tl_cluster *cluster)
     options.broker_suspend_max_time_ms = 200;
     options.listener = tl_seen_listener;
     options.listener_user = &seen;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, &options);
 }
 
 static void a_group_that_pops_is_asked_and_taken_back_as_well(void)
@@ -199,7 +187,7 @@ static void a_group_that_pops_is_asked_and_taken_back_as_well(void)
     tl_cluster_start(&cluster, 2);
     tl_cluster_needs_own(&cluster);
     rmq_consumer *consumer = start_popping(&cluster);
-    send(&cluster, 0, 10);
+    tl_send_some(&cluster, 0, 10);
     tl_seen_wait(&seen, 10, 10000);
     TL_EQUAL(ask_of(&cluster, consumer, RUNNING_INFO, ""), 0);
     must_say("\"clientRebalance\":\"false\"");

@@ -14,23 +14,14 @@ static struct tl_seen seen;
 
 static rmq_consumer *start(const struct tl_cluster *cluster, bool orderly, rmq_events *events)
 {
-    rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.consumer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
-    options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
+    rmq_consumer_options options = tl_consumer_options(cluster);
     options.poll_name_server_interval_ms = 100;
     options.broker_suspend_max_time_ms = 200;
     options.consume_orderly = orderly;
     options.events = events;
     options.listener = tl_seen_listener;
     options.listener_user = &seen;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, &options);
 }
 
 static void send(const struct tl_cluster *cluster, int first, int count)

@@ -75,8 +75,6 @@ static rmq_consumer *one_worker_consumer(const struct tl_cluster *cluster, int n
                                          rmq_listener_fn listener, void *user)
 {
     rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
     char group[100];
     snprintf(group, sizeof group, "%s-%d", cluster->group, number);
     rmq_consumer_options_init(&options, sizeof options);
@@ -86,10 +84,7 @@ static rmq_consumer *one_worker_consumer(const struct tl_cluster *cluster, int n
     options.consume_thread_nums = 1;
     options.listener = listener;
     options.listener_user = user;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, &options);
 }
 
 static void one_producer_has_at_most_three_threads(void)

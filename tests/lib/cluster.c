@@ -189,23 +189,48 @@ void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const cha
     }
 }
 
-rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression,
-                          rmq_listener_fn listener, void *user)
+void tl_send_some(const struct tl_cluster *cluster, int first, int count)
+{
+    rmq_producer *producer = tl_producer(cluster);
+    tl_send(cluster, producer, "m", first, count);
+    rmq_producer_destroy(producer);
+}
+
+rmq_consumer_options tl_consumer_options(const struct tl_cluster *cluster)
 {
     rmq_consumer_options options;
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
     rmq_consumer_options_init(&options, sizeof options);
     options.consumer_group = cluster->group;
     options.namesrv_addr = cluster->namesrv;
     options.consume_from_where = RMQ_CONSUME_FROM_FIRST_OFFSET;
-    options.consume_thread_nums = 4;
-    options.listener = listener;
-    options.listener_user = user;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    return options;
+}
+
+static rmq_consumer *start(const struct tl_cluster *cluster, const char *expression,
+                           const rmq_consumer_options *options)
+{
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_consumer_create(options, &consumer, &err));
     TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, expression, &err));
     TL_OK(rmq_consumer_start(consumer, &err));
     return consumer;
+}
+
+rmq_consumer *tl_consumer_start(const struct tl_cluster *cluster,
+                                const rmq_consumer_options *options)
+{
+    return start(cluster, "*", options);
+}
+
+rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression,
+                          rmq_listener_fn listener, void *user)
+{
+    rmq_consumer_options options = tl_consumer_options(cluster);
+    options.consume_thread_nums = 4;
+    options.listener = listener;
+    options.listener_user = user;
+    return start(cluster, expression, &options);
 }
 
 void tl_seen_add(struct tl_seen *seen, const rmq_message_view *view)

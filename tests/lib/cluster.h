@@ -54,6 +54,15 @@ bool tl_has_line(const char *text, const char *line);
 void tl_send(const struct tl_cluster *cluster, rmq_producer *producer, const char *prefix,
              int first, int count);
 
+/* The same with a producer of its own, prefix "m". */
+void tl_send_some(const struct tl_cluster *cluster, int first, int count);
+
+/* Options of a consumer of the cluster's group from the first offset; and one with options, which
+ * subscribes the cluster's topic and is started. */
+rmq_consumer_options tl_consumer_options(const struct tl_cluster *cluster);
+rmq_consumer *tl_consumer_start(const struct tl_cluster *cluster,
+                                const rmq_consumer_options *options);
+
 /* A started consumer from the first offset, with a listener or (NULL) to be polled. */
 rmq_consumer *tl_consumer(const struct tl_cluster *cluster, const char *expression,
                           rmq_listener_fn listener, void *user);
