@@ -178,7 +178,7 @@ int rq_sys_munmap(void *p, size_t n)
     return munmap(p, n);
 }
 
-int rq_sys_rename(const char *from, const char *to)
+static int rename_file(const char *from, const char *to)
 {
     return faulted(RQ_SYS_RENAME) ? -1 : rename(from, to);
 }
@@ -400,7 +400,7 @@ static int keep_backup(const char *path, const char *bak, const char *bak_tmp)
     if (link(path, bak_tmp) < 0) {
         return errno == ENOENT ? 0 : -1;
     }
-    return rq_sys_rename(bak_tmp, bak);
+    return rename_file(bak_tmp, bak);
 }
 
 rmq_status rq_sys_write_file(const char *path, const void *p, size_t n, bool backup,
@@ -418,7 +418,7 @@ rmq_status rq_sys_write_file(const char *path, const void *p, size_t n, bool bac
     const char *bak_tmp = bak + strlen(bak) + 1;
     rmq_status st = RMQ_OK;
     if (write_synced(tmp, p, n) < 0 || (backup && keep_backup(path, bak, bak_tmp) < 0) ||
-        rq_sys_rename(tmp, path) < 0) {
+        rename_file(tmp, path) < 0) {
         int e = errno;
         st = rq_error_set(err, e == ENOSPC ? RMQ_ERR_DISK_FULL : RMQ_ERR_IO, "write %s: %s", path,
                           strerror(e));

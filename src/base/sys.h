@@ -45,7 +45,6 @@ int rq_sys_mmap_zeros(void *p, size_t size);
 bool rq_sys_can_read(const void *p, size_t n);
 int rq_sys_munmap(void *p, size_t n);
 bool rq_sys_is_tmpfs(int fd); /* whether an open file is on one */
-int rq_sys_rename(const char *from, const char *to);
 int rq_sys_sync_dir_of(const char *path); /* makes the name of path durable: syncs its directory */
 /* reserves blocks; falls back to ftruncate where unsupported */
 int rq_sys_fallocate(int fd, off_t size);

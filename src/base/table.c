@@ -196,12 +196,25 @@ static rmq_status unknown_key(const struct rq_table *table, const char *name, rm
     return rq_error_set(err, RMQ_ERR_INVALID, "unknown %s option \"%s\"", table->object, name);
 }
 
+static void range_text(const struct rq_option *option, struct rq_buf *out)
+{
+    if (is_number(option)) {
+        rq_buf_add_i64(out, option->min);
+        rq_buf_add_str(out, " … ");
+        rq_buf_add_i64(out, option->max);
+    } else if (option->type == RQ_OPT_BOOL) {
+        rq_buf_add_str(out, "true|false");
+    } else {
+        rq_buf_add_str(out, option->range ? option->range : "");
+    }
+}
+
 static rmq_status bad_value(const struct rq_table *table, const struct rq_option *option,
                             const char *value, rmq_error **err)
 {
     struct rq_buf range;
     rq_buf_init(&range, 0);
-    rq_table_range_text(option, &range);
+    range_text(option, &range);
     rmq_status st = rq_error_set(err, RMQ_ERR_INVALID, "%s option %s: \"%s\" is not %s %s",
                                  table->object, option->name, value,
                                  is_number(option) ? "a number in" : "one of", rq_buf_cstr(&range));
@@ -300,19 +313,6 @@ void rq_table_value_text(const struct rq_option *option, const void *object, str
         rq_buf_add_str(out, get_number(option, object) ? "true" : "false");
     } else {
         rq_buf_add_i64(out, get_number(option, object));
-    }
-}
-
-void rq_table_range_text(const struct rq_option *option, struct rq_buf *out)
-{
-    if (is_number(option)) {
-        rq_buf_add_i64(out, option->min);
-        rq_buf_add_str(out, " … ");
-        rq_buf_add_i64(out, option->max);
-    } else if (option->type == RQ_OPT_BOOL) {
-        rq_buf_add_str(out, "true|false");
-    } else {
-        rq_buf_add_str(out, option->range ? option->range : "");
     }
 }
 

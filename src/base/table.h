@@ -64,7 +64,6 @@ rmq_status rq_table_copy(const struct rq_table *table, void *to, const void *fro
 void rq_table_free(const struct rq_table *table, void *object);
 
 void rq_table_value_text(const struct rq_option *option, const void *object, struct rq_buf *out);
-void rq_table_range_text(const struct rq_option *option, struct rq_buf *out);
 const char *rq_option_type_name(enum rq_option_type type);
 
 /* Stores a text where one is wanted. */

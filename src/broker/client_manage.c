@@ -29,7 +29,8 @@ static void notify_one(struct rq_conn *conn, struct rq_slice group)
     (void)rq_conn_send(conn, out);
 }
 
-void rq_notify_members(struct rmq_broker *broker, struct rq_slice group)
+/* Tells all members of a group that it has changed, where that is wanted. */
+static void notify_members(struct rmq_broker *broker, struct rq_slice group)
 {
     struct rq_group_info info;
     enum rq_message_model model;
@@ -69,7 +70,7 @@ static bool put_consumer(const struct rq_request *request, const struct rq_clien
     if (changed) {
         RQ_LOG(INFO, "consumer group has changed", "group=%s client=%s remote=%s", data->group,
                client->client_id, rq_conn_remote(client->conn));
-        rq_notify_members(broker, group);
+        notify_members(broker, group);
     }
     return changed;
 }
@@ -124,13 +125,13 @@ void rq_process_unregister_client(const struct rq_request *request)
     }
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
     if (changed) {
-        rq_notify_members(broker, header.consumer_group);
+        notify_members(broker, header.consumer_group);
     }
 }
 
 static void member_left(void *user, struct rq_slice group)
 {
-    rq_notify_members(user, group);
+    notify_members(user, group);
 }
 
 void rq_client_closed(struct rmq_broker *broker, const struct rq_conn *conn)

@@ -9,9 +9,6 @@
 
 struct rmq_broker;
 
-/* Tells all members of a group that it has changed, where that is wanted. */
-void rq_notify_members(struct rmq_broker *broker, struct rq_slice group);
-
 /* The connection of a client has ended. */
 void rq_client_closed(struct rmq_broker *broker, const struct rq_conn *conn);
 

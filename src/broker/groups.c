@@ -48,7 +48,7 @@ void rq_groups_free(struct rq_groups *groups)
     rq_table_file_free(&groups->file);
 }
 
-void rq_group_info_read(const cJSON *json, struct rq_group_info *out)
+static void read_info(const cJSON *json, struct rq_group_info *out)
 {
     out->consume_enable = rq_json_bool(json, "consumeEnable", true);
     out->consume_from_min_enable = rq_json_bool(json, "consumeFromMinEnable", true);
@@ -64,9 +64,9 @@ void rq_group_info_read(const cJSON *json, struct rq_group_info *out)
     out->consume_timeout_minute = rq_json_i32(json, "consumeTimeoutMinute", 15);
 }
 
-void rq_group_info_defaults(struct rq_group_info *info)
+static void set_defaults(struct rq_group_info *info)
 {
-    rq_group_info_read(NULL, info);
+    read_info(NULL, info);
 }
 
 static void keep_member(struct rq_buf *out, const cJSON *json, const char *name, const char *def)
@@ -118,7 +118,7 @@ bool rq_groups_get(struct rq_groups *groups, struct rq_slice name, struct rq_gro
     const struct group *group = rq_map_get(&groups->table, name);
     if (!group && groups->auto_create && rq_group_check(name, NULL) == RMQ_OK) {
         struct rq_group_info info;
-        rq_group_info_defaults(&info);
+        set_defaults(&info);
         if (put_locked(groups, name, &info, rq_strdup(default_rest)) == RMQ_OK) {
             rq_data_version_next(&groups->version);
         }
@@ -144,7 +144,7 @@ bool rq_groups_exists(struct rq_groups *groups, struct rq_slice name)
 static rmq_status put_json_locked(struct rq_groups *groups, const char *name, const cJSON *json)
 {
     struct rq_group_info info;
-    rq_group_info_read(json, &info);
+    read_info(json, &info);
     return put_locked(groups, rq_slice_str(name), &info, rest_of(json));
 }
 
@@ -165,7 +165,7 @@ rmq_status rq_groups_add_default(struct rq_groups *groups, const char *name)
 {
     struct rq_group_info info;
     rmq_status st = RMQ_OK;
-    rq_group_info_defaults(&info);
+    set_defaults(&info);
     rq_mutex_lock(&groups->lock);
     if (!rq_map_get(&groups->table, rq_slice_str(name))) {
         st = put_locked(groups, rq_slice_str(name), &info, rq_strdup(default_rest));

@@ -50,9 +50,6 @@ void rq_groups_free(struct rq_groups *groups);
 rmq_status rq_groups_load(struct rq_groups *groups, rmq_error **err);
 rmq_status rq_groups_persist(struct rq_groups *groups, rmq_error **err); /* only when dirty */
 
-void rq_group_info_defaults(struct rq_group_info *info);
-void rq_group_info_read(const cJSON *json, struct rq_group_info *out);
-
 /* Looks a group up, and creates an unknown one with defaults when that is allowed and its name is
  * legal. */
 bool rq_groups_get(struct rq_groups *groups, struct rq_slice name, struct rq_group_info *out);

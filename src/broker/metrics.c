@@ -328,7 +328,8 @@ bool rmq_broker_metric_at(size_t index, const char **name, const char **type, co
     return true;
 }
 
-void rq_metrics_write(struct rmq_broker *broker, struct rq_buf *out)
+/* All of it. Any thread. */
+static void write_metrics(struct rmq_broker *broker, struct rq_buf *out)
 {
     struct page page = {.broker = broker, .out = out};
     rq_store_metrics(broker->store, &page.store);
@@ -357,7 +358,7 @@ static void on_page(void *user, const char *path, struct rq_http_page *page)
     struct rmq_broker *broker = user;
     if (strcmp(path, "/metrics") == 0) {
         page->content_type = "text/plain; version=0.0.4; charset=utf-8";
-        rq_metrics_write(broker, &page->body);
+        write_metrics(broker, &page->body);
     } else if (strcmp(path, "/health") == 0) {
         write_health(broker, page);
     } else {

@@ -17,7 +17,4 @@ struct rmq_broker;
 rmq_status rq_metrics_start(struct rmq_broker *broker, rmq_error **err);
 void rq_metrics_stop(struct rmq_broker *broker); /* not on the background loop */
 
-/* All of it. Any thread. */
-void rq_metrics_write(struct rmq_broker *broker, struct rq_buf *out);
-
 #endif

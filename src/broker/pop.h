@@ -52,9 +52,4 @@ void rq_pop_answer_full(struct rq_conn *conn, const struct rq_reply_to *to,
 /* The lock of a queue as a group pops it. */
 struct rq_mutex *rq_pop_lock(struct rmq_broker *broker, const struct rq_pop_place *place);
 
-/* What processors of the family check first: broker, topic, queue, group. false: it has
- * answered. */
-bool rq_pop_check_access(const struct rq_request *request, struct rq_slice topic,
-                         struct rq_slice group, int32_t queue_id);
-
 #endif

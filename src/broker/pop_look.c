@@ -139,7 +139,7 @@ void rq_pop_look_take(struct rq_pop_look *look, const struct rq_pop_place *place
 
 /* ---- the queues ---- */
 
-void rq_pop_each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t queue_id,
+static void each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t queue_id,
                        void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place))
 {
     struct rq_topic_info info;
@@ -157,13 +157,13 @@ void rq_pop_each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t 
     }
 }
 
-void rq_pop_each_retry(struct rq_pop_look *look,
+static void each_retry(struct rq_pop_look *look,
                        void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place))
 {
     char room[RQ_POP_TOPIC_ROOM];
     size_t n = rq_pop_retry_topic(look->ask->topic, look->ask->group, room);
     if (n > 0) {
-        rq_pop_each_queue(look, rq_slice(room, n), -1, each);
+        each_queue(look, rq_slice(room, n), -1, each);
     }
 }
 
@@ -175,11 +175,11 @@ void rq_pop_look_over(struct rq_pop_look *look,
     look->turn = atomic_fetch_add_explicit(&look->broker->unique_counter, 1, memory_order_relaxed);
     bool retry_first = look->turn % 5 == 0;
     if (retry_first && !ask->order) {
-        rq_pop_each_retry(look, each);
+        each_retry(look, each);
     }
-    rq_pop_each_queue(look, ask->topic, ask->queue_id, each);
+    each_queue(look, ask->topic, ask->queue_id, each);
     if (!retry_first && !ask->order && (int32_t)look->count < ask->max_msgs) {
-        rq_pop_each_retry(look, each);
+        each_retry(look, each);
     }
 }
 

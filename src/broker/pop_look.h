@@ -45,12 +45,7 @@ void rq_pop_look_release(struct rq_pop_look *look);
 void rq_pop_look_take(struct rq_pop_look *look, const struct rq_pop_place *place,
                       struct rq_store_result *result, int64_t start_offset);
 
-/* Calls each for a queue, or (queue_id < 0) for all of a topic; for those of the retry topic; for
- * all that the ask wants. */
-void rq_pop_each_queue(struct rq_pop_look *look, struct rq_slice topic, int32_t queue_id,
-                       void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place));
-void rq_pop_each_retry(struct rq_pop_look *look,
-                       void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place));
+/* Calls each for all queues that the ask wants. */
 void rq_pop_look_over(struct rq_pop_look *look,
                       void (*each)(struct rq_pop_look *look, const struct rq_pop_place *place));
 

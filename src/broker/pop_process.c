@@ -39,7 +39,9 @@ static bool check_group(const struct rq_request *request, struct rq_slice group)
     return true;
 }
 
-bool rq_pop_check_access(const struct rq_request *request, struct rq_slice topic,
+/* What processors of the family check first: broker, topic, queue, group. false: it has
+ * answered. */
+static bool check_access(const struct rq_request *request, struct rq_slice topic,
                          struct rq_slice group, int32_t queue_id)
 {
     struct rmq_broker *broker = request->broker;
@@ -104,7 +106,7 @@ static bool check_pop(const struct rq_request *request, const struct rq_hdr_pop 
                        (int)header->max_msg_nums, (long long)header->invisible_time);
         return false;
     }
-    return rq_pop_check_access(request, header->topic, header->consumer_group, header->queue_id);
+    return check_access(request, header->topic, header->consumer_group, header->queue_id);
 }
 
 /* Answers at once, or waits. */
@@ -151,7 +153,7 @@ void rq_process_notification(const struct rq_request *request)
 {
     struct rq_hdr_notification header;
     if (!rq_request_decode(request, &rq_tab_notification, &header) ||
-        !rq_pop_check_access(request, header.topic, header.consumer_group, header.queue_id)) {
+        !check_access(request, header.topic, header.consumer_group, header.queue_id)) {
         return;
     }
     const struct rq_pop_ask ask = {.topic = header.topic,
@@ -171,7 +173,7 @@ void rq_process_polling_info(const struct rq_request *request)
     struct rq_hdr_notification header;
     struct rq_hdr_notification_response fields = {0};
     if (!rq_request_decode(request, &rq_tab_notification, &header) ||
-        !rq_pop_check_access(request, header.topic, header.consumer_group, header.queue_id)) {
+        !check_access(request, header.topic, header.consumer_group, header.queue_id)) {
         return;
     }
     const struct rq_pop_place place = {.topic = header.topic,
@@ -217,7 +219,7 @@ void rq_process_peek(const struct rq_request *request)
     struct rq_hdr_notification header;
     struct rq_pop_look look;
     if (!rq_request_decode(request, &rq_tab_notification, &header) ||
-        !rq_pop_check_access(request, header.topic, header.consumer_group, header.queue_id) ||
+        !check_access(request, header.topic, header.consumer_group, header.queue_id) ||
         request->to.oneway) {
         return;
     }

@@ -40,8 +40,6 @@ int32_t rq_sql_depth_of(const struct rq_sql_parser *parser, int32_t index); /* 0
 
 /* ---- what may stand where ---- */
 
-bool rq_sql_is_number(const struct rq_sql_node *node); /* a constant's */
-
 /* The node where a boolean must be: a property is converted, others that are none are errors. */
 int32_t rq_sql_as_boolean(struct rq_sql_parser *parser, int32_t index);
 

@@ -77,7 +77,7 @@ static bool is_boolean(const struct rq_sql_parser *parser, int32_t index)
     return node->op != RQ_SQL_PROPERTY && node->op != RQ_SQL_NEGATE;
 }
 
-bool rq_sql_is_number(const struct rq_sql_node *node)
+static bool is_number(const struct rq_sql_node *node)
 {
     return node->value.type == RQ_SQL_T_INT || node->value.type == RQ_SQL_T_LONG ||
            node->value.type == RQ_SQL_T_DOUBLE;
@@ -101,7 +101,7 @@ bool rq_sql_check_ordered(struct rq_sql_parser *parser, int32_t index)
         return false;
     }
     const struct rq_sql_node *node = rq_sql_node_at(parser, index);
-    if (node->op == RQ_SQL_CONST ? !rq_sql_is_number(node) : is_boolean(parser, index)) {
+    if (node->op == RQ_SQL_CONST ? !is_number(node) : is_boolean(parser, index)) {
         (void)rq_sql_fail(parser, "a value that cannot be compared");
         return false;
     }

@@ -44,7 +44,7 @@ struct rq_admin_question {
     struct rq_slice body; /* to a broker only */
     const char *what;     /* "offset of group g", for messages */
     int32_t not_found;    /* a broker's code that means RMQ_ERR_NOT_FOUND, 0 = none */
-    /* what rq_admin_ask_masters does with each answer, NULL = nothing; reply is borrowed */
+    /* what rq_admin_ask_cluster does with each answer, NULL = nothing; reply is borrowed */
     rmq_status (*take)(void *user, const char *broker_name, const struct rq_reply *reply,
                        rmq_error **err);
     void *user;
@@ -72,13 +72,6 @@ const char *rq_admin_master_of(const struct rq_route_broker_data *broker);
 
 /* Asks every master of a cluster (NULL = of all), which all must answer SUCCESS or, where not_found
  * is given, that; RMQ_ERR_NOT_FOUND when all said that. RMQ_ERR_NO_BROKER: there is none. */
-rmq_status rq_admin_ask_masters(rmq_admin *admin, const struct rq_cluster_info *info,
-                                const char *cluster, const struct rq_admin_question *ask,
-                                int64_t deadline_ms, rmq_error **err);
-rmq_status rq_admin_cluster_info(rmq_admin *admin, int64_t deadline_ms,
-                                 struct rq_cluster_info *info, rmq_error **err);
-
-/* The same, for one question: the masters are looked up first. */
 rmq_status rq_admin_ask_cluster(rmq_admin *admin, const char *cluster,
                                 const struct rq_admin_question *ask, int64_t deadline_ms,
                                 rmq_error **err);

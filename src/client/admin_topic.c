@@ -14,8 +14,8 @@
 
 #define ROUTE_RETRY_MS 50 /* between two looks whether the name server knows a new topic */
 
-rmq_status rq_admin_cluster_info(rmq_admin *admin, int64_t deadline_ms,
-                                 struct rq_cluster_info *info, rmq_error **err)
+static rmq_status fetch_cluster_info(rmq_admin *admin, int64_t deadline_ms,
+                                     struct rq_cluster_info *info, rmq_error **err)
 {
     const struct rq_admin_question ask = {.code = RQ_REQ_GET_BROKER_CLUSTER_INFO,
                                           .what = "cluster info"};
@@ -71,7 +71,7 @@ rmq_status rmq_admin_cluster_info(rmq_admin *admin, int64_t timeout_ms, char **o
     rmq_status st = rq_admin_begin(admin, out, "out", timeout_ms, &deadline, err);
     struct rq_cluster_info info = {0};
     if (st == RMQ_OK) {
-        st = rq_admin_cluster_info(admin, deadline, &info, err);
+        st = fetch_cluster_info(admin, deadline, &info, err);
     }
     if (st == RMQ_OK) {
         struct rq_buf text;
@@ -110,9 +110,10 @@ static rmq_status ask_master(rmq_admin *admin, const struct rq_route_broker_data
     return st;
 }
 
-rmq_status rq_admin_ask_masters(rmq_admin *admin, const struct rq_cluster_info *info,
-                                const char *cluster, const struct rq_admin_question *ask,
-                                int64_t deadline_ms, rmq_error **err)
+/* rq_admin_ask_cluster, with the masters looked up. */
+static rmq_status ask_masters(rmq_admin *admin, const struct rq_cluster_info *info,
+                              const char *cluster, const struct rq_admin_question *ask,
+                              int64_t deadline_ms, rmq_error **err)
 {
     size_t masters = 0;
     size_t found = 0;
@@ -143,9 +144,9 @@ rmq_status rq_admin_ask_cluster(rmq_admin *admin, const char *cluster,
                                 rmq_error **err)
 {
     struct rq_cluster_info info = {0};
-    rmq_status st = rq_admin_cluster_info(admin, deadline_ms, &info, err);
+    rmq_status st = fetch_cluster_info(admin, deadline_ms, &info, err);
     if (st == RMQ_OK) {
-        st = rq_admin_ask_masters(admin, &info, cluster, ask, deadline_ms, err);
+        st = ask_masters(admin, &info, cluster, ask, deadline_ms, err);
         rq_cluster_info_clear(&info);
     }
     return st;
@@ -213,7 +214,7 @@ rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const c
     }
     struct rq_cluster_info info = {0};
     if (st == RMQ_OK) {
-        st = rq_admin_cluster_info(admin, deadline, &info, err);
+        st = fetch_cluster_info(admin, deadline, &info, err);
     }
     if (st != RMQ_OK) {
         return st;
@@ -232,7 +233,7 @@ rmq_status rmq_admin_create_topic(rmq_admin *admin, const char *cluster, const c
                                           .table = &rq_tab_create_topic,
                                           .fields = &fields,
                                           .what = what};
-    st = rq_admin_ask_masters(admin, &info, cluster, &ask, deadline, err);
+    st = ask_masters(admin, &info, cluster, &ask, deadline, err);
     while (st == RMQ_OK && !route_is_complete(admin, &info, cluster, &fields, topic, deadline)) {
         if (rq_mono_ms() + ROUTE_RETRY_MS >= deadline) {
             st = rq_error_set(err, RMQ_ERR_TIMEOUT,

@@ -158,7 +158,7 @@ static void stop_asking(struct rmq_consumer *consumer)
     }
 }
 
-void rq_close_begin(struct rmq_consumer *consumer, int64_t deadline_ms)
+static void begin(struct rmq_consumer *consumer, int64_t deadline_ms)
 {
     if (consumer->closing) {
         return;
@@ -202,7 +202,7 @@ struct close_call {
 static void close_on_loop(void *arg)
 {
     const struct close_call *call = arg;
-    rq_close_begin(call->consumer, call->deadline_ms);
+    begin(call->consumer, call->deadline_ms);
 }
 
 /* The last steps come after the deadline when a listener did not end before it. */

@@ -244,7 +244,6 @@ void rq_send_back_copy(struct rq_ask *ask, struct rmq_consumer *consumer, struct
 
 /* ---- close.c ---- */
 
-void rq_close_begin(struct rmq_consumer *consumer, int64_t deadline_ms); /* loop */
 void rq_close_check(struct rmq_consumer *consumer);  /* loop: goes on when nothing is awaited */
 void rq_close_finish(struct rmq_consumer *consumer); /* loop: gives up what is left, for destroy */
 void rq_close_init(struct rmq_consumer *consumer);

@@ -39,9 +39,10 @@ struct rq_frame_spec rq_instance_frame(const struct rq_instance *instance, int32
     return spec;
 }
 
-void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer,
-                      struct rq_request *request, const struct rq_frame_spec *spec,
-                      struct rq_slice body, int64_t timeout_ms)
+/* Sends a request made from extFields alone. */
+static void send_fields(struct rq_instance *instance, struct rq_peer *peer,
+                        struct rq_request *request, const struct rq_frame_spec *spec,
+                        struct rq_slice body, int64_t timeout_ms)
 {
     struct rq_out *out = peer ? rq_out_create(0) : NULL;
     if (!out) {
@@ -66,7 +67,7 @@ void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer,
                          const void *fields, struct rq_slice body, int64_t timeout_ms)
 {
     struct rq_frame_spec spec = rq_instance_frame(instance, code, table, fields);
-    rq_instance_send(instance, peer, request, &spec, body, timeout_ms);
+    send_fields(instance, peer, request, &spec, body, timeout_ms);
 }
 
 void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int code,

@@ -118,9 +118,4 @@ struct rq_member *rq_instance_member(struct rq_instance *instance, struct rq_sli
 /* instance_requests.c: rq_peers_options.on_request. */
 void rq_instance_on_request(void *user, struct rq_peer *peer, struct rq_in *in);
 
-/* instance_call.c: sends a request made from extFields alone. */
-void rq_instance_send(struct rq_instance *instance, struct rq_peer *peer,
-                      struct rq_request *request, const struct rq_frame_spec *spec,
-                      struct rq_slice body, int64_t timeout_ms);
-
 #endif

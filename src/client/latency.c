@@ -18,7 +18,7 @@ void rq_latency_add(struct rq_latency *latency, int64_t us)
                               memory_order_relaxed);
 }
 
-uint64_t rq_latency_count(const struct rq_latency *latency)
+static uint64_t count_of(const struct rq_latency *latency)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < RQ_LATENCY_BUCKETS; i++) {
@@ -29,7 +29,7 @@ uint64_t rq_latency_count(const struct rq_latency *latency)
 
 int64_t rq_latency_percentile(const struct rq_latency *latency, int percent)
 {
-    uint64_t total = rq_latency_count(latency);
+    uint64_t total = count_of(latency);
     uint64_t wanted = (total * (uint64_t)percent + 99) / 100;
     uint64_t seen = 0;
     for (size_t i = 0; total > 0 && i < RQ_LATENCY_BUCKETS - 1; i++) {
@@ -55,8 +55,7 @@ static void write_percentile(const struct rq_latency *latency, const char *name,
 
 void rq_latency_write(const struct rq_latency *latency, struct rq_buf *out)
 {
-    rq_buf_addf(out, "{\"count\":%llu,\"sumUs\":%llu",
-                (unsigned long long)rq_latency_count(latency),
+    rq_buf_addf(out, "{\"count\":%llu,\"sumUs\":%llu", (unsigned long long)count_of(latency),
                 (unsigned long long)atomic_load_explicit(&latency->sum_us, memory_order_relaxed));
     write_percentile(latency, "p50Us", 50, out);
     write_percentile(latency, "p99Us", 99, out);

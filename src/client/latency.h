@@ -26,7 +26,6 @@ void rq_latency_add(struct rq_latency *latency, int64_t us);
 /* Upper bound of the bucket in which the n-th of hundred parts lies, in µs; 0 without answers,
  * INT64_MAX in the last bucket. */
 int64_t rq_latency_percentile(const struct rq_latency *latency, int percent);
-uint64_t rq_latency_count(const struct rq_latency *latency);
 
 /* Appends {"count":…,"sumUs":…,"p50Us":…,"p99Us":…,"leUs":[…],"counts":[…]}; the last count is
  * above all bounds. */

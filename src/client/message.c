@@ -20,7 +20,8 @@
 #define MESSAGE_TEXT_MAX (64 * 1024)
 #define DELAY_LEVEL_MAX  18
 
-struct rq_body *rq_body_copy(const void *data, size_t size)
+/* NULL when out of memory. */
+static struct rq_body *copy_body(const void *data, size_t size)
 {
     struct rq_body *body = size > SIZE_MAX - sizeof *body ? NULL : rq_alloc(sizeof *body + size);
     if (!body) {
@@ -323,7 +324,7 @@ rmq_status rmq_message_copy_body(rmq_message *message, const void *data, size_t 
     if (!message || (!data && size > 0)) {
         return RMQ_ERR_INVALID;
     }
-    return put_body(message, rq_body_copy(data, size));
+    return put_body(message, copy_body(data, size));
 }
 
 /* A body whose bytes live elsewhere. */

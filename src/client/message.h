@@ -31,7 +31,6 @@ struct rq_body {
     void *user;
 };
 
-struct rq_body *rq_body_copy(const void *data, size_t size); /* NULL when out of memory */
 struct rq_body *rq_body_retain(struct rq_body *body);
 void rq_body_release(struct rq_body *body); /* NULL is accepted */
 

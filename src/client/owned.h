@@ -210,7 +210,6 @@ void rq_lock_start(struct rmq_consumer *consumer);
 void rq_lock_stop(struct rmq_consumer *consumer);
 /* Asks for the locks of queues that have none, and renews the others. */
 void rq_lock_queues(struct rmq_consumer *consumer, bool renew);
-void rq_lock_retry(struct rmq_consumer *consumer);
 void rq_lock_give_back(struct rq_owned *owned);
 void rq_lock_give_back_all(struct rmq_consumer *consumer);
 void rq_order_hands_empty(struct rq_owned *owned);

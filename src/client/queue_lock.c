@@ -177,6 +177,48 @@ static void end_call(struct lock_call *call)
     rq_free(call);
 }
 
+/* ---- asking ---- */
+
+static bool wants_lock(const struct rq_owned *owned, bool renew)
+{
+    if (owned->lock_asking) {
+        return false;
+    }
+    return owned->locked
+               ? renew
+               : owned->consumer->running && !rq_order_lingers(owned->consumer, &owned->name);
+}
+
+/* Counts the queues that want a lock, and puts them into out where that is given. */
+static size_t list_queues(struct rmq_consumer *consumer, bool renew, struct rq_owned **out)
+{
+    size_t count = 0;
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
+            struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
+            if (wants_lock(owned, renew)) {
+                if (out) {
+                    out[count] = owned;
+                }
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+/* Somebody else holds a lock still, or a broker did not answer. */
+static void retry_locks(struct rmq_consumer *consumer)
+{
+    if (consumer->running && list_queues(consumer, false, NULL) > 0 &&
+        !rq_timer_running(&consumer->lock_retry_timer)) {
+        rq_timer_start(consumer->loop, &consumer->lock_retry_timer, RETRY_MS);
+    }
+}
+
 static void on_locked(struct rq_ask *ask, rmq_status status, struct rq_in *answer)
 {
     struct lock_call *call = RQ_CONTAINER_OF(ask, struct lock_call, ask);
@@ -191,19 +233,7 @@ static void on_locked(struct rq_ask *ask, rmq_status status, struct rq_in *answe
         rq_lock_body_clear(&body);
     }
     end_call(call);
-    rq_lock_retry(consumer);
-}
-
-/* ---- asking ---- */
-
-static bool wants_lock(const struct rq_owned *owned, bool renew)
-{
-    if (owned->lock_asking) {
-        return false;
-    }
-    return owned->locked
-               ? renew
-               : owned->consumer->running && !rq_order_lingers(owned->consumer, &owned->name);
+    retry_locks(consumer);
 }
 
 /* Queues of the same broker as the first, from the list into a call. */
@@ -243,27 +273,6 @@ static void send_call(struct rmq_consumer *consumer, struct lock_call *call, str
     rq_buf_free(&json);
 }
 
-/* Calls fn for each queue; room is counted first. */
-static size_t list_queues(struct rmq_consumer *consumer, bool renew, struct rq_owned **out)
-{
-    size_t count = 0;
-    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
-    {
-        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
-        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
-        {
-            struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
-            if (wants_lock(owned, renew)) {
-                if (out) {
-                    out[count] = owned;
-                }
-                count++;
-            }
-        }
-    }
-    return count;
-}
-
 void rq_lock_queues(struct rmq_consumer *consumer, bool renew)
 {
     size_t count = rq_consumer_locks(consumer) ? list_queues(consumer, renew, NULL) : 0;
@@ -280,15 +289,6 @@ void rq_lock_queues(struct rmq_consumer *consumer, bool renew)
     }
     rq_free(list);
     rq_free(names);
-}
-
-/* Somebody else holds a lock still, or a broker did not answer. */
-void rq_lock_retry(struct rmq_consumer *consumer)
-{
-    if (consumer->running && list_queues(consumer, false, NULL) > 0 &&
-        !rq_timer_running(&consumer->lock_retry_timer)) {
-        rq_timer_start(consumer->loop, &consumer->lock_retry_timer, RETRY_MS);
-    }
 }
 
 static void on_retry(struct rq_timer *timer)

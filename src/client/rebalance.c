@@ -23,6 +23,7 @@
 
 static void on_route(struct rq_watch *watch, struct rq_route *route);
 static void on_retry(struct rq_timer *timer);
+static void rebalance(struct rq_subscribed *topic);
 
 void rq_subscribed_release(struct rq_subscribed *topic)
 {
@@ -129,7 +130,7 @@ static void on_retry(struct rq_timer *timer)
 {
     struct rq_subscribed *topic = RQ_CONTAINER_OF(timer, struct rq_subscribed, retry);
     if (topic->route) {
-        rq_rebalance(topic);
+        rebalance(topic);
     } else {
         rq_subscribed_refresh(topic);
     }
@@ -154,7 +155,7 @@ static void on_route(struct rq_watch *watch, struct rq_route *route)
         /* Its brokers may be new to us, and we to them. */
         rq_instance_heartbeat(topic->consumer->instance);
     }
-    rq_rebalance(topic);
+    rebalance(topic);
 }
 
 /* ---- taking up and giving up ---- */
@@ -432,7 +433,7 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
     bool again = topic->again;
     topic->again = false;
     if (again) {
-        rq_rebalance(topic);
+        rebalance(topic);
     }
     rq_subscribed_release(topic);
 }
@@ -462,7 +463,7 @@ static void take_all(struct rq_subscribed *topic)
     }
 }
 
-void rq_rebalance(struct rq_subscribed *topic)
+static void rebalance(struct rq_subscribed *topic)
 {
     struct rmq_consumer *consumer = topic->consumer;
     if (topic->assigned) {
@@ -499,6 +500,6 @@ void rq_rebalance_all(struct rmq_consumer *consumer)
 {
     RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
     {
-        rq_rebalance(RQ_CONTAINER_OF(node, struct rq_subscribed, node));
+        rebalance(RQ_CONTAINER_OF(node, struct rq_subscribed, node));
     }
 }

@@ -83,7 +83,6 @@ rmq_status rq_subscribed_watch(struct rq_subscribed *topic);
 void rq_subscribed_refresh(struct rq_subscribed *topic); /* asks for the route now */
 void rq_subscribed_release(struct rq_subscribed *topic);
 void rq_subscribed_remove(struct rq_subscribed *topic, bool commit);
-void rq_rebalance(struct rq_subscribed *topic);
 void rq_rebalance_all(struct rmq_consumer *consumer);
 rmq_status rq_rebalance_apply_assignments(struct rq_subscribed *topic,
                                           const struct rq_assignments *assignments);

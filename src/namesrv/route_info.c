@@ -52,7 +52,8 @@ void rq_route_info_free(struct rq_route_info *info)
     rq_map_free(&info->topics, free_topic);
 }
 
-struct rq_live_queues *rq_live_topic_find(const struct rq_live_topic *topic, const char *broker)
+/* NULL when the topic is NULL or has nothing on the broker. */
+static struct rq_live_queues *find_queues(const struct rq_live_topic *topic, const char *broker)
 {
     for (size_t i = 0; topic && i < topic->count; i++) {
         if (strcmp(topic->queues[i].broker, broker) == 0) {
@@ -74,7 +75,7 @@ static void remove_broker_queues(struct rq_route_info *info, const char *name)
     const struct rq_map_entry *entry;
     for (size_t i = 0; (entry = rq_map_next(&info->topics, &i));) {
         struct rq_live_topic *topic = entry->value;
-        struct rq_live_queues *queues = rq_live_topic_find(topic, name);
+        struct rq_live_queues *queues = find_queues(topic, name);
         if (queues) {
             remove_queues(topic, queues);
         }
@@ -190,7 +191,7 @@ static rmq_status put_queues(struct rq_route_info *info, const char *broker,
             return RMQ_ERR_NOMEM;
         }
     }
-    struct rq_live_queues *queues = rq_live_topic_find(topic, broker);
+    struct rq_live_queues *queues = find_queues(topic, broker);
     if (!queues) {
         struct rq_live_queues *all = rq_realloc(topic->queues, (topic->count + 1) * sizeof *all);
         char *copy = rq_strdup(broker);
@@ -247,7 +248,7 @@ static rmq_status put_topics(struct rq_route_info *info, const struct rq_live_br
             continue;
         }
         const struct rq_live_topic *topic = rq_map_get(&info->topics, rq_slice_str(config->name));
-        if ((changed || !rq_live_topic_find(topic, broker->name)) &&
+        if ((changed || !find_queues(topic, broker->name)) &&
             put_queues(info, broker->name, config, prime_slave)) {
             return RMQ_ERR_NOMEM;
         }
@@ -269,7 +270,7 @@ static void drop_missing(struct rq_route_info *info, const struct rq_live_broker
     const struct rq_map_entry *entry;
     for (size_t i = 0; !st && (entry = rq_map_next(&info->topics, &i));) {
         struct rq_live_topic *topic = entry->value;
-        struct rq_live_queues *queues = rq_live_topic_find(topic, broker->name);
+        struct rq_live_queues *queues = find_queues(topic, broker->name);
         if (!queues || rq_map_get(&names, rq_slice(entry->key, entry->key_len))) {
             continue;
         }

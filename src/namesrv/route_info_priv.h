@@ -22,7 +22,4 @@ struct rq_live_topic {
     size_t count;
 };
 
-/* NULL when the topic is NULL or has nothing on the broker. */
-struct rq_live_queues *rq_live_topic_find(const struct rq_live_topic *topic, const char *broker);
-
 #endif

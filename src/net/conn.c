@@ -187,7 +187,7 @@ static void check_idle(struct rq_timer *timer)
     if (atomic_exchange_explicit(&conn->written, 0, memory_order_relaxed)) {
         conn->last_write_ms = now;
     }
-    int64_t last = rq_conn_last_read_ms(conn);
+    int64_t last = atomic_load_explicit(&conn->last_read_ms, memory_order_relaxed);
     if (conn->last_write_ms > last) {
         last = conn->last_write_ms;
     }
@@ -317,9 +317,4 @@ void rq_conn_set_remote_addr(struct rq_conn *conn, const struct sockaddr *addr, 
 size_t rq_conn_queued(struct rq_conn *conn)
 {
     return atomic_load_explicit(&conn->queued, memory_order_relaxed);
-}
-
-int64_t rq_conn_last_read_ms(const struct rq_conn *conn)
-{
-    return atomic_load_explicit(&conn->last_read_ms, memory_order_relaxed);
 }

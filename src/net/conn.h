@@ -128,7 +128,6 @@ const struct sockaddr *rq_conn_remote_addr(const struct rq_conn *conn);
 /* on_first_bytes only. */
 void rq_conn_set_remote_addr(struct rq_conn *conn, const struct sockaddr *addr, socklen_t n);
 size_t rq_conn_queued(struct rq_conn *conn); /* bytes of output not yet written; any thread */
-int64_t rq_conn_last_read_ms(const struct rq_conn *conn); /* monotonic; loop thread */
 
 /* "1.2.3.4:5" or "[::1]:5" of an address; out has RQ_NET_ADDRESS_MAX bytes. */
 void rq_sockaddr_text(const struct sockaddr *addr, char *out);

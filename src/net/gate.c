@@ -24,7 +24,7 @@ void rq_gate_open(struct rq_gate *gate)
     }
 }
 
-bool rq_gate_is_open(struct rq_gate *gate)
+static bool is_open(struct rq_gate *gate)
 {
     return atomic_load_explicit(&gate->state, memory_order_acquire) == OPEN;
 }
@@ -40,12 +40,12 @@ bool rq_gate_wait(struct rq_gate *gate, int64_t deadline_ms)
     struct timespec until = {.tv_sec = (time_t)(deadline_ms / 1000),
                              .tv_nsec = (long)(deadline_ms % 1000) * 1000000};
     struct timespec *limit = deadline_ms == RQ_FOREVER ? NULL : &until;
-    while (!rq_gate_is_open(gate)) {
+    while (!is_open(gate)) {
         /* FUTEX_WAIT_BITSET takes an absolute time on the monotonic clock. */
         long rc = syscall(SYS_futex, &gate->state, FUTEX_WAIT_BITSET_PRIVATE, SLEEPER, limit, NULL,
                           FUTEX_BITSET_MATCH_ANY);
         if (rc != 0 && errno == ETIMEDOUT) {
-            return rq_gate_is_open(gate);
+            return is_open(gate);
         }
     }
     return true;

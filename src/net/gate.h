@@ -24,7 +24,6 @@ static inline void rq_gate_init(struct rq_gate *gate)
 }
 
 void rq_gate_open(struct rq_gate *gate);
-bool rq_gate_is_open(struct rq_gate *gate);
 
 /* Waits until open; false when deadline_ms (monotonic, RQ_FOREVER for none) passed. One sleeper
  * only. */

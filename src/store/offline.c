@@ -49,7 +49,8 @@ enum rq_record_kind rq_offline_record(const struct rmq_store *store, int64_t off
     return kind;
 }
 
-int64_t rq_offline_walk(const struct rmq_store *store, int64_t offset, int64_t *last_time)
+/* End of the good records from an offset on; *last_time is raised to the last store time. */
+static int64_t walk(const struct rmq_store *store, int64_t offset, int64_t *last_time)
 {
     int64_t end = offset;
     struct rq_record record;
@@ -74,7 +75,7 @@ static void find_log_end(struct rmq_store *store)
     for (size_t i = store->log.count; i-- > 0;) {
         int64_t start = store->log.files[i].start;
         if (rq_offline_record(store, start, true, &record) == RQ_RECORD_GOOD || i == 0) {
-            store->log_end = rq_offline_walk(store, start, &store->last_time);
+            store->log_end = walk(store, start, &store->last_time);
             return;
         }
     }

@@ -69,9 +69,6 @@ rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, in
 enum rq_record_kind rq_offline_record(const struct rmq_store *store, int64_t offset, bool check_crc,
                                       struct rq_record *out);
 
-/* End of the good records from an offset on; *last_time is raised to the last store time. */
-int64_t rq_offline_walk(const struct rmq_store *store, int64_t offset, int64_t *last_time);
-
 /* An entry by its number; false when no file has it. real: it is no blank slot. */
 bool rq_offline_entry(const struct rq_offline_queue *queue, int64_t number,
                       struct rq_store_entry *out, bool *real);

@@ -52,7 +52,7 @@ void bench_merge(struct bench_times *into, const struct bench_times *from)
     into->count += from->count;
 }
 
-int64_t bench_quantile(const struct bench_times *times, double q)
+static int64_t quantile(const struct bench_times *times, double q)
 {
     if (times->count == 0) {
         return 0;
@@ -88,9 +88,9 @@ void bench_print(const struct bench_report *report, bool json)
     double wall = (double)(report->end.wall_us - report->begin.wall_us) / 1e6;
     double cpu = (double)(report->end.cpu_us - report->begin.cpu_us) / (double)report->count;
     double rate = wall > 0 ? (double)report->count / wall : 0;
-    int64_t p50 = bench_quantile(report->times, 0.5);
-    int64_t p99 = bench_quantile(report->times, 0.99);
-    int64_t p999 = bench_quantile(report->times, 0.999);
+    int64_t p50 = quantile(report->times, 0.5);
+    int64_t p99 = quantile(report->times, 0.99);
+    int64_t p999 = quantile(report->times, 0.999);
     getrusage(RUSAGE_SELF, &usage);
     if (json) {
         tool_json_open(&line);

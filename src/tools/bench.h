@@ -24,7 +24,6 @@ struct bench_times {
 
 void bench_add(struct bench_times *times, int64_t us);
 void bench_merge(struct bench_times *into, const struct bench_times *from);
-int64_t bench_quantile(const struct bench_times *times, double q);
 
 struct bench_moment {
     int64_t wall_us;

@@ -14,6 +14,14 @@
 
 #include "tools/tool.h"
 
+static int version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("rmq %s\n", rmq_version_string());
+    return TOOL_DONE;
+}
+
 static const struct tool_command commands[] = {
     {"demo", "shows a message going through, with everything in this process", tool_demo},
     {"produce", "sends messages", tool_produce},
@@ -28,7 +36,7 @@ static const struct tool_command commands[] = {
     {"bench", "measures sending and receiving", tool_bench},
     {"store", "looks into stores on disk, checks and mends them", tool_store},
     {"options", "lists the options of producer, consumer or broker", tool_options},
-    {"version", "prints the version", tool_version},
+    {"version", "prints the version", version},
 };
 
 static const char text[] =
@@ -38,14 +46,6 @@ static const char text[] =
     "    rmq broker                                    name server on port 9876, broker on 10911\n"
     "    rmq consume -t Hello -g readers --from first  in another terminal: prints what comes\n"
     "    rmq produce -t Hello 'my first message'\n";
-
-int tool_version(int argc, char **argv)
-{
-    (void)argc;
-    (void)argv;
-    printf("rmq %s\n", rmq_version_string());
-    return TOOL_DONE;
-}
 
 /* A standard descriptor that is closed would become a socket or a file of the store, and what is
  * printed would go there. */
@@ -62,7 +62,7 @@ static void keep_standard_open(void)
 int main(int argc, char **argv)
 {
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
-        return tool_version(argc, argv);
+        return version(argc, argv);
     }
     keep_standard_open();
     /* a write that fails is noticed, and then everything is put in order */

@@ -47,7 +47,6 @@ int tool_bench_consume(int argc, char **argv);
 int tool_options(int argc, char **argv);
 int tool_store(int argc, char **argv);
 int tool_demo(int argc, char **argv);
-int tool_version(int argc, char **argv);
 
 /* Runs the command of a table that argv[1] names; without one, or with --help, prints the table. */
 int tool_dispatch(const char *name, const char *text, const struct tool_command *commands,

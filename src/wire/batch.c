@@ -37,7 +37,7 @@ rmq_status rq_batch_next(struct rq_cursor *c, struct rq_batch_item *item, rmq_er
     return RMQ_OK;
 }
 
-size_t rq_batch_item_size(const struct rq_batch_item *item)
+static size_t item_size(const struct rq_batch_item *item)
 {
     return ITEM_FIXED + item->body.n + item->properties.n;
 }
@@ -50,7 +50,7 @@ rmq_status rq_batch_add(struct rq_buf *out, const struct rq_batch_item *item)
         }
         return out->status;
     }
-    if (!rq_buf_reserve(out, rq_batch_item_size(item))) {
+    if (!rq_buf_reserve(out, item_size(item))) {
         return rq_buf_status(out);
     }
     size_t at = rq_batch_begin(out, item->flag, item->body);

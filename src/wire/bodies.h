@@ -44,8 +44,6 @@ void rq_names_write(const char *const *items, size_t count, const char *member, 
 /* ---- message queues, locks: 41, 42 ---- */
 
 void rq_mq_write(const struct rq_mq *mq, struct rq_buf *out); /* {"brokerName":…} */
-/* Borrows from json. */
-rmq_status rq_mq_parse(const cJSON *json, struct rq_mq *out, rmq_error **err);
 
 struct rq_lock_body {
     const char *consumer_group;
@@ -124,7 +122,6 @@ struct rq_topic_config {
     size_t attribute_count;
 };
 
-void rq_topic_config_write(const struct rq_topic_config *topic, struct rq_buf *out);
 /* "name 4 4 6 SINGLE_TAG {}" */
 void rq_topic_config_write_text(const struct rq_topic_config *topic, struct rq_buf *out);
 

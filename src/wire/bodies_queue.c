@@ -22,7 +22,8 @@ void rq_mq_write(const struct rq_mq *mq, struct rq_buf *out)
     rq_buf_add_char(out, '}');
 }
 
-rmq_status rq_mq_parse(const cJSON *json, struct rq_mq *out, rmq_error **err)
+/* Borrows from json. */
+static rmq_status parse_mq(const cJSON *json, struct rq_mq *out, rmq_error **err)
 {
     *out = (struct rq_mq){.topic = rq_json_str(json, "topic", NULL),
                           .broker_name = rq_json_str(json, "brokerName", NULL),
@@ -39,7 +40,7 @@ static rmq_status parse_queues(const cJSON *json, struct rq_lock_body *out, rmq_
 {
     rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->queues, &out->queues, err);
     for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
-        st = rq_mq_parse(item, &out->queues[out->queue_count], err);
+        st = parse_mq(item, &out->queues[out->queue_count], err);
         if (st) {
             return st;
         }
@@ -121,7 +122,7 @@ static rmq_status parse_assignments(const cJSON *json, struct rq_assignments *ou
         st = rq_body_array(count, sizeof *out->pops, &out->pops, err);
     }
     for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
-        st = rq_mq_parse(rq_json_get(item, "messageQueue"), &out->queues[out->count], err);
+        st = parse_mq(rq_json_get(item, "messageQueue"), &out->queues[out->count], err);
         if (st) {
             return st;
         }
@@ -210,7 +211,7 @@ static rmq_status parse_row(const cJSON *item, bool list, enum rq_queue_table_ki
     struct rq_queue_stat *row = &out->rows[out->count];
     if (list) {
         row->offset = rq_json_i64(item, "offset", -1);
-        rmq_status st = rq_mq_parse(item, &row->mq, err);
+        rmq_status st = parse_mq(item, &row->mq, err);
         out->count += st == RMQ_OK;
         return st;
     }
@@ -220,7 +221,7 @@ static rmq_status parse_row(const cJSON *item, bool list, enum rq_queue_table_ki
     rmq_status st = rq_json_parse(rq_slice_str(item->string), &out->keys[out->count], err);
     if (st == RMQ_OK) {
         out->count++; /* the key is to be freed from here on */
-        st = rq_mq_parse(out->keys[out->count - 1], &row->mq, err);
+        st = parse_mq(out->keys[out->count - 1], &row->mq, err);
         parse_values(item, kind, row);
     }
     return st;

@@ -121,7 +121,7 @@ static const char *filter_type(const struct rq_topic_config *topic)
     return topic->multi_tag ? MULTI_TAG : "SINGLE_TAG";
 }
 
-void rq_topic_config_write(const struct rq_topic_config *topic, struct rq_buf *out)
+static void write_topic(const struct rq_topic_config *topic, struct rq_buf *out)
 {
     bool first = true;
     rq_buf_add_char(out, '{');
@@ -152,7 +152,7 @@ void rq_topic_table_write(const struct rq_topic_table *table, struct rq_buf *out
     rq_buf_add_str(out, ",\"topicConfigTable\":{");
     for (size_t i = 0; i < table->count; i++) {
         rq_json_add_member(out, &first, table->topics[i].name);
-        rq_topic_config_write(&table->topics[i], out);
+        write_topic(&table->topics[i], out);
     }
     rq_buf_add_str(out, "}}");
 }

@@ -49,17 +49,17 @@ const char *rq_consume_from_name(enum rq_consume_from from)
     return froms[from].name;
 }
 
-enum rq_consume_type rq_consume_type_of(const char *name)
+static enum rq_consume_type type_of(const char *name)
 {
     return (enum rq_consume_type)find(name, types, sizeof types / sizeof types[0]);
 }
 
-enum rq_message_model rq_message_model_of(const char *name)
+static enum rq_message_model model_of(const char *name)
 {
     return (enum rq_message_model)find(name, models, sizeof models / sizeof models[0]);
 }
 
-enum rq_consume_from rq_consume_from_of(const char *name)
+static enum rq_consume_from from_of(const char *name)
 {
     for (size_t i = 0; name && i < sizeof froms / sizeof froms[0]; i++) {
         if (strcmp(name, froms[i].name) == 0) {
@@ -72,12 +72,11 @@ enum rq_consume_from rq_consume_from_of(const char *name)
 static rmq_status parse_consumer(const cJSON *json, struct rq_consumer_data *out, rmq_error **err)
 {
     const cJSON *subs = rq_json_get(json, "subscriptionDataSet");
-    *out = (struct rq_consumer_data){
-        .group = rq_json_str(json, "groupName", ""),
-        .type = rq_consume_type_of(rq_json_str(json, "consumeType", NULL)),
-        .model = rq_message_model_of(rq_json_str(json, "messageModel", NULL)),
-        .from = rq_consume_from_of(rq_json_str(json, "consumeFromWhere", NULL)),
-        .unit_mode = rq_json_bool(json, "unitMode", false)};
+    *out = (struct rq_consumer_data){.group = rq_json_str(json, "groupName", ""),
+                                     .type = type_of(rq_json_str(json, "consumeType", NULL)),
+                                     .model = model_of(rq_json_str(json, "messageModel", NULL)),
+                                     .from = from_of(rq_json_str(json, "consumeFromWhere", NULL)),
+                                     .unit_mode = rq_json_bool(json, "unitMode", false)};
     size_t count = rq_body_count(subs);
     if (count > RQ_HEARTBEAT_TOPICS_MAX) {
         return rq_error_set(err, RMQ_ERR_PROTOCOL,

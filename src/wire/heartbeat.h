@@ -30,9 +30,6 @@ enum rq_consume_from { RQ_FROM_LAST_OFFSET, RQ_FROM_FIRST_OFFSET, RQ_FROM_TIMEST
 const char *rq_consume_type_name(enum rq_consume_type type);
 const char *rq_message_model_name(enum rq_message_model model);
 const char *rq_consume_from_name(enum rq_consume_from from);
-enum rq_consume_type rq_consume_type_of(const char *name);
-enum rq_message_model rq_message_model_of(const char *name);
-enum rq_consume_from rq_consume_from_of(const char *name);
 
 struct rq_consumer_data {
     const char *group;

@@ -15,7 +15,9 @@
 #define HOST_V4_SIZE 8
 #define HOST_V6_SIZE 20
 
-bool rq_msg_peek(const void *p, size_t n, int32_t *size, int32_t *magic)
+/* Size and magic of the message at p, without looking further. false: fewer than 8 bytes, or a size
+ * below 8. */
+static bool peek(const void *p, size_t n, int32_t *size, int32_t *magic)
 {
     if (n < 8) {
         return false;
@@ -67,7 +69,7 @@ rmq_status rq_msg_decode(struct rq_cursor *c, struct rq_msg *out, rmq_error **er
 {
     size_t left = rq_cursor_left(c);
     const char *start = c->p;
-    if (c->bad || !rq_msg_peek(start, left, &out->total_size, &out->magic)) {
+    if (c->bad || !peek(start, left, &out->total_size, &out->magic)) {
         return bad_message(c, err, "size", left < 4 ? 0 : (int32_t)rq_load_be32(start), left);
     }
     if (out->magic != RQ_MSG_MAGIC_V1 && out->magic != RQ_MSG_MAGIC_V2) {

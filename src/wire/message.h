@@ -91,10 +91,6 @@ struct rq_msg {
     struct rq_slice more_properties;
 };
 
-/* Size and magic of the message at p, without looking further. false: fewer than 8 bytes, or a size
- * below 8. */
-bool rq_msg_peek(const void *p, size_t n, int32_t *size, int32_t *magic);
-
 /* Decodes the message at the cursor and moves the cursor behind it. All lengths must agree with the
  * total size. Errors: RMQ_ERR_PROTOCOL; the cursor is then bad, and as in Java the rest of its
  * bytes is lost. */
@@ -132,7 +128,6 @@ rmq_status rq_batch_add(struct rq_buf *out, const struct rq_batch_item *item);
  * it. Errors are sticky in the buffer; end then does nothing. */
 size_t rq_batch_begin(struct rq_buf *out, int32_t flag, struct rq_slice body);
 void rq_batch_end(struct rq_buf *out, size_t at);
-size_t rq_batch_item_size(const struct rq_batch_item *item);
 
 /* ---- hosts ---- */
 

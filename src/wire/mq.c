@@ -18,7 +18,9 @@ static int compare_text(const char *a, const char *b)
     return rq_java_compare(rq_slice_str(a), rq_slice_str(b));
 }
 
-int rq_mq_compare(const struct rq_mq *a, const struct rq_mq *b)
+/* Java's order: topic, broker name (both by UTF-16 units), queue id. All members of a group must
+ * sort alike. */
+static int compare_queues(const struct rq_mq *a, const struct rq_mq *b)
 {
     int order = compare_text(a->topic, b->topic);
     if (order == 0) {
@@ -38,7 +40,7 @@ bool rq_mq_equal(const struct rq_mq *a, const struct rq_mq *b)
 
 static int order_queues(const void *a, const void *b)
 {
-    return rq_mq_compare(a, b);
+    return compare_queues(a, b);
 }
 
 static int order_clients(const void *a, const void *b)

@@ -15,10 +15,9 @@ struct rq_mq {
     int32_t queue_id;
 };
 
-/* Java's order: topic, broker name (both by UTF-16 units), queue id. All members of a group must
- * sort alike. */
-int rq_mq_compare(const struct rq_mq *a, const struct rq_mq *b);
 bool rq_mq_equal(const struct rq_mq *a, const struct rq_mq *b);
+/* By Java's order: topic, broker name (both by UTF-16 units), queue id. All members of a group must
+ * sort alike. */
 void rq_mq_sort(struct rq_mq *queues, size_t count);
 void rq_mq_sort_clients(const char **clients, size_t count);
 

@@ -109,7 +109,7 @@ bool rq_topic_is_retry(struct rq_slice topic)
     return starts_with(topic, RQ_RETRY_PREFIX);
 }
 
-bool rq_topic_is_dlq(struct rq_slice topic)
+static bool is_dlq(struct rq_slice topic)
 {
     return starts_with(topic, RQ_DLQ_PREFIX);
 }
@@ -147,7 +147,7 @@ size_t rq_topic_of_dlq(struct rq_slice group, char out[RQ_NAME_MAX])
 struct rq_slice rq_topic_without_prefix(struct rq_slice topic)
 {
     size_t n = rq_topic_is_retry(topic) ? strlen(RQ_RETRY_PREFIX)
-               : rq_topic_is_dlq(topic) ? strlen(RQ_DLQ_PREFIX)
+               : is_dlq(topic)          ? strlen(RQ_DLQ_PREFIX)
                                         : 0;
     return n ? rq_slice(topic.p + n, topic.n - n) : topic;
 }

@@ -56,7 +56,6 @@ rmq_status rq_group_check(struct rq_slice group, rmq_error **err);
 bool rq_topic_is_system(struct rq_slice topic); /* may not be created by users, never namespaced */
 bool rq_topic_is_forbidden(struct rq_slice topic); /* clients may not send to it */
 bool rq_topic_is_retry(struct rq_slice topic);     /* %RETRY%… */
-bool rq_topic_is_dlq(struct rq_slice topic);
 bool rq_group_is_system(struct rq_slice group);
 
 /* Writes %RETRY% or %DLQ% and the group, with a NUL; returns the length, 0 when it does not fit. */
