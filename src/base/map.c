@@ -40,7 +40,8 @@ static void sip_word(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-uint64_t rq_hash_secret(const uint64_t secret[2], const void *p, size_t n)
+/* SipHash-1-3. Who does not know the secret cannot choose texts that meet. */
+static uint64_t hash_secret(const uint64_t secret[2], const void *p, size_t n)
 {
     uint64_t v[4] = {
         secret[0] ^ UINT64_C(0x736f6d6570736575), secret[1] ^ UINT64_C(0x646f72616e646f6d),
@@ -65,7 +66,7 @@ uint64_t rq_hash_secret(const uint64_t secret[2], const void *p, size_t n)
 uint64_t rq_hash_bytes(const void *p, size_t n)
 {
     static const uint64_t none[2] = {0, 0};
-    return rq_hash_secret(none, p, n);
+    return hash_secret(none, p, n);
 }
 
 /* Where the system has no random bytes yet, the addresses and the clock are what a peer knows
@@ -82,7 +83,7 @@ static void make_secret(struct rq_map *map)
 
 static uint64_t hash_of(const struct rq_map *map, struct rq_slice key)
 {
-    return rq_hash_secret(map->secret, key.p, key.n);
+    return hash_secret(map->secret, key.p, key.n);
 }
 
 void rq_map_init(struct rq_map *map)

@@ -43,10 +43,7 @@ void *rq_map_remove(struct rq_map *map, struct rq_slice key); /* the value, or N
  * at the end. Removing the entry just returned is allowed, putting is not. */
 struct rq_map_entry *rq_map_next(const struct rq_map *map, size_t *i);
 
-/* SipHash-1-3. Who does not know the secret cannot choose texts that meet. */
-uint64_t rq_hash_secret(const uint64_t secret[2], const void *p, size_t n);
-
-/* The same without a secret: for what nobody gains anything by choosing. */
+/* A hash without a secret: for what nobody gains anything by choosing. */
 uint64_t rq_hash_bytes(const void *p, size_t n);
 
 #endif

@@ -284,6 +284,17 @@ struct rq_mapped_file *rq_mapped_file_queue_find(struct rq_mapped_file_queue *qu
     return file;
 }
 
+struct rq_mapped_file *rq_mapped_file_queue_first(struct rq_mapped_file_queue *queue)
+{
+    rq_mutex_lock(&queue->lock);
+    struct rq_mapped_file *file = queue->count > 0 ? queue->files[0] : NULL;
+    if (file) {
+        rq_mapped_file_retain(file);
+    }
+    rq_mutex_unlock(&queue->lock);
+    return file;
+}
+
 struct rq_mapped_file *rq_mapped_file_queue_last(struct rq_mapped_file_queue *queue)
 {
     return queue->count > 0 ? queue->files[queue->count - 1] : NULL;

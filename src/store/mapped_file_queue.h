@@ -39,9 +39,10 @@ rmq_status rq_mapped_file_queue_load(struct rq_mapped_file_queue *queue, bool *l
  * size. */
 bool rq_mapped_file_queue_is_whole(const struct rq_mapped_file_queue *queue);
 
-/* The file that holds offset, retained; NULL when there is none. */
+/* The file that holds offset, and the first one, both retained; NULL when there is none. */
 struct rq_mapped_file *rq_mapped_file_queue_find(struct rq_mapped_file_queue *queue,
                                                  int64_t offset);
+struct rq_mapped_file *rq_mapped_file_queue_first(struct rq_mapped_file_queue *queue);
 
 /* Writer: the last file, borrowed; NULL when empty. */
 struct rq_mapped_file *rq_mapped_file_queue_last(struct rq_mapped_file_queue *queue);
