@@ -447,7 +447,7 @@ static void a_start_that_a_shutdown_overtakes_starts_nothing(void)
     TL_EQUAL(pthread_join(thread, NULL), 0);
     TL_EQUAL(slow.status, RMQ_ERR_CLOSED);
     TL_EQUAL(close(fd), 0);
-    send(&cluster, 0, 10);
+    tl_send_some(&cluster, 0, 10);
     rmq_consumer_destroy(slow.consumer);
     TL_EQUAL(atomic_load(&seen[0].total), 0);
     remove_folder();

@@ -157,7 +157,7 @@ static void a_condition_that_takes_the_place_of_a_bad_one_is_judged_by_itself(vo
     const char *topic = detour.through.topic;
     TL_OK(rmq_consumer_subscribe_selector(consumer, topic, RMQ_EXPRESSION_SQL92, "n >", &err));
     TL_OK(rmq_consumer_subscribe_selector(consumer, topic, RMQ_EXPRESSION_SQL92, "n >= 0", &err));
-    send(&detour.cluster, 0, 10);
+    tl_send_some(&detour.cluster, 0, 10);
     tl_seen_wait(&seen, 10, 20000);
     rmq_consumer_destroy(consumer);
     tl_detour_stop(&detour);
