@@ -325,8 +325,8 @@ static void a_lock_that_is_renewed_late_leaves_no_queue_behind(void)
     rmq_consumer_options options = ordered_options(&detour.through, tl_order_listener);
     options.lock_interval_ms = 400;
     options.broker_suspend_max_time_ms = 60000; /* no pull comes to its end meanwhile */
-    rmq_consumer *consumer = start(&detour.through, &options);
-    send(&detour.cluster, 0, 1);
+    rmq_consumer *consumer = tl_consumer_start(&detour.through, &options);
+    tl_send_some(&detour.cluster, 0, 1);
     tl_order_wait(&order, 1, 15000);
     TL_CHECK(tl_proxy_script(detour.proxy, "delay response 41 ms 300"));
     for (int i = 1; i <= 100; i++) {
