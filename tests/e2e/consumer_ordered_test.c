@@ -330,7 +330,7 @@ static void a_lock_that_is_renewed_late_leaves_no_queue_behind(void)
     tl_order_wait(&order, 1, 15000);
     TL_CHECK(tl_proxy_script(detour.proxy, "delay response 41 ms 300"));
     for (int i = 1; i <= 100; i++) {
-        send(&detour.cluster, i, 1);
+        tl_send_some(&detour.cluster, i, 1);
         tl_pause(10);
     }
     tl_order_wait(&order, 101, 20000);
