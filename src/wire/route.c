@@ -83,6 +83,20 @@ static rmq_status parse_brokers(const cJSON *json, struct rq_route_data *out, rm
     return st;
 }
 
+/* One that names no broker is dropped. */
+static rmq_status parse_mappings(const cJSON *json, struct rq_route_data *out, rmq_error **err)
+{
+    rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->mappings, &out->mappings, err);
+    for (const cJSON *item = rq_body_first(st ? NULL : json); item; item = item->next) {
+        st = rq_queue_mapping_info_parse(item, &out->mappings[out->mapping_count], NULL);
+        if (st == RMQ_ERR_NOMEM) {
+            return rq_error_set(err, st, "route: mapping of a static topic");
+        }
+        out->mapping_count += st == RMQ_OK;
+    }
+    return RMQ_OK;
+}
+
 rmq_status rq_route_data_parse(struct rq_slice json, struct rq_route_data *out, rmq_error **err)
 {
     *out = (struct rq_route_data){0};
@@ -94,6 +108,9 @@ rmq_status rq_route_data_parse(struct rq_slice json, struct rq_route_data *out, 
     st = parse_queues(rq_json_get(out->json, "queueDatas"), out, err);
     if (st == RMQ_OK) {
         st = parse_brokers(rq_json_get(out->json, "brokerDatas"), out, err);
+    }
+    if (st == RMQ_OK) {
+        st = parse_mappings(rq_json_get(out->json, "topicQueueMappingByBroker"), out, err);
     }
     if (st) {
         rq_route_data_clear(out);
@@ -108,6 +125,10 @@ void rq_route_data_clear(struct rq_route_data *route)
     }
     rq_free(route->brokers);
     rq_free(route->queues);
+    for (size_t i = 0; i < route->mapping_count; i++) {
+        rq_queue_mapping_info_clear(&route->mappings[i]);
+    }
+    rq_free(route->mappings);
     rq_json_free(route->json);
     *route = (struct rq_route_data){0};
 }
@@ -143,6 +164,17 @@ static void write_queue(const struct rq_route_queue_data *queue, struct rq_buf *
     rq_buf_add_char(out, '}');
 }
 
+static void write_mappings(const struct rq_route_data *route, struct rq_buf *out)
+{
+    bool first = true;
+    rq_buf_add_char(out, '{');
+    for (size_t i = 0; i < route->mapping_count; i++) {
+        rq_json_add_member(out, &first, route->mappings[i].broker_name);
+        rq_queue_mapping_info_write(&route->mappings[i], false, out);
+    }
+    rq_buf_add_char(out, '}');
+}
+
 void rq_route_data_write(const struct rq_route_data *route, struct rq_buf *out)
 {
     bool first = true;
@@ -163,5 +195,10 @@ void rq_route_data_write(const struct rq_route_data *route, struct rq_buf *out)
         rq_body_next(out, i);
         write_queue(&route->queues[i], out);
     }
-    rq_buf_add_str(out, "]}");
+    rq_buf_add_char(out, ']');
+    if (route->mapping_count > 0) {
+        rq_json_add_member(out, &first, "topicQueueMappingByBroker");
+        write_mappings(route, out);
+    }
+    rq_buf_add_char(out, '}');
 }

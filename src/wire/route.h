@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/slice.h"
+#include "wire/static_topic.h"
 
 struct rq_route_queue_data {
     const char *broker_name;
@@ -46,6 +47,8 @@ struct rq_route_data {
     size_t queue_count;
     struct rq_route_broker_data *brokers;
     size_t broker_count;
+    struct rq_queue_mapping_info *mappings; /* of a static topic, else none */
+    size_t mapping_count;
     cJSON *json; /* owner of parsed texts, else NULL */
 };
 

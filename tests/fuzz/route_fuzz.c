@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "wire/bodies.h"
 #include "wire/heartbeat.h"
 
@@ -36,6 +37,24 @@ static void require(rmq_status st)
 static rmq_status parse_route(struct rq_slice text, struct rq_route_data *out)
 {
     return rq_route_data_parse(text, out, NULL);
+}
+
+/* Every queue of a static topic has a scope, and a place among the others. */
+static void list_static(struct rq_slice text)
+{
+    struct rq_route_data route;
+    struct rq_static_queue *queues = NULL;
+    size_t count = 0;
+    if (rq_route_data_parse(text, &route, NULL) != RMQ_OK) {
+        return;
+    }
+    if (rq_static_queues(route.mappings, route.mapping_count, &queues, &count, NULL) == RMQ_OK) {
+        for (size_t i = 0; i < count; i++) {
+            require(queues[i].scope && queues[i].id >= 0 ? RMQ_OK : RMQ_ERR_PROTOCOL);
+        }
+    }
+    rq_free(queues);
+    rq_route_data_clear(&route);
 }
 
 static rmq_status parse_heartbeat(struct rq_slice text, struct rq_heartbeat *out)
@@ -82,6 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct rq_slice text = rq_slice(data, size);
     ROUND(rq_route_data, parse_route, rq_route_data_write, rq_route_data_clear);
+    list_static(text);
     ROUND(rq_heartbeat, parse_heartbeat, rq_heartbeat_write, rq_heartbeat_clear);
     ROUND(rq_lock_body, parse_lock, rq_lock_body_write, rq_lock_body_clear);
     ROUND(rq_topic_table, parse_topics, rq_topic_table_write, rq_topic_table_clear);

@@ -27,7 +27,9 @@ struct operation {
 #define ROUTE                                                                                      \
     "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"h:1\",1:\"h:2\"},\"brokerName\":\"b\",\"cluster\":"   \
     "\"c\"}],"                                                                                     \
-    "\"queueDatas\":[{\"brokerName\":\"b\",\"perm\":6,\"readQueueNums\":4,\"writeQueueNums\":4}]}"
+    "\"queueDatas\":[{\"brokerName\":\"b\",\"perm\":6,\"readQueueNums\":4,\"writeQueueNums\":4}]," \
+    "\"topicQueueMappingByBroker\":{\"b\":{\"bname\":\"b\",\"currIdMap\":{0:0,1:3},\"epoch\":1,"   \
+    "\"scope\":\"__global__\",\"totalQueues\":2}}}"
 #define SUBSCRIPTION                                                                               \
     "{\"classFilterMode\":false,\"codeSet\":[65,66],\"expressionType\":\"TAG\",\"subString\":\"A " \
     "|| B\","                                                                                      \
@@ -74,6 +76,10 @@ static rmq_status parse_route(rmq_error **err)
     struct rq_route_data route;
     rmq_status st = rq_route_data_parse(rq_slice_str(ROUTE), &route, err);
     if (st == RMQ_OK) {
+        struct rq_static_queue *queues = NULL;
+        size_t count = 0;
+        st = rq_static_queues(route.mappings, route.mapping_count, &queues, &count, err);
+        rq_free(queues);
         rq_route_data_clear(&route);
     }
     return st;
