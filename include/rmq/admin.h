@@ -127,8 +127,10 @@ RMQ_API rmq_status rmq_admin_update_broker_config(rmq_admin *admin, const char *
 RMQ_API rmq_status rmq_admin_broker_runtime_info(rmq_admin *admin, const char *broker_addr,
                                                  int64_t timeout_ms, char **out, rmq_error **err);
 
-/* Queues of a topic with their offsets, sorted by broker name and id; freed with
- * rmq_admin_queue_status_free. Protocol: GET_TOPIC_STATS_INFO (202). Since 0.1.0. */
+/* Queues of a topic with their offsets, sorted by broker name and id; of a static topic the logical
+ * queues that some broker leads. Freed with rmq_admin_queue_status_free. Protocol:
+ * GET_TOPIC_STATS_INFO (202), for logical queues GET_MIN_OFFSET and GET_MAX_OFFSET, too. Since
+ * 0.1.0. */
 RMQ_API rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t timeout_ms,
                                           rmq_queue_status **out, size_t *count, rmq_error **err);
 RMQ_API void rmq_admin_queue_status_free(rmq_queue_status *list, size_t count);

@@ -193,7 +193,8 @@ RMQ_API rmq_status rmq_producer_send_body(rmq_producer *producer, const char *to
                                           const void *body, size_t size, int64_t timeout_ms,
                                           rmq_send_result **result, rmq_error **err);
 
-/* rmq_producer_send to one queue of one broker; no retry elsewhere. Since 0.1.0. */
+/* rmq_producer_send to one queue of one broker, or to a logical queue of a static topic
+ * ("__syslo__global__" and its id), whichever broker leads it; no retry elsewhere. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_to_queue(rmq_producer *producer, const rmq_message *message,
                                               const char *broker_name, int32_t queue_id,
                                               int64_t timeout_ms, rmq_send_result **result,
@@ -230,10 +231,10 @@ RMQ_API size_t rmq_choose_by_random(const rmq_message *message, const rmq_queues
 RMQ_API size_t rmq_choose_by_machine_room(const rmq_message *message, const rmq_queues *queues,
                                           void *user);
 
-/* The queues to which a topic's messages go, waiting for the route up to timeout_ms (0 =
- * sendMsgTimeout); freed by rmq_queues_free. Counterpart: fetchPublishMessageQueues. Errors:
- * RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_NAMESRV, RMQ_ERR_TIMEOUT, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since
- * 0.1.0. */
+/* The queues to which a topic's messages go, those of a static topic named after no broker but
+ * "__syslo__global__"; waits for the route up to timeout_ms (0 = sendMsgTimeout). Freed by
+ * rmq_queues_free. Counterpart: fetchPublishMessageQueues. Errors: RMQ_ERR_NO_ROUTE,
+ * RMQ_ERR_NO_NAMESRV, RMQ_ERR_TIMEOUT, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_publish_queues(rmq_producer *producer, const char *topic,
                                                int64_t timeout_ms, rmq_queues **out,
                                                rmq_error **err);

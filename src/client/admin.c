@@ -134,30 +134,68 @@ const char *rq_admin_master_of(const struct rq_route_broker_data *broker)
     return NULL;
 }
 
-rmq_status rq_admin_broker_addr(rmq_admin *admin, const char *topic, const char *broker_name,
-                                int64_t deadline_ms, char **out, rmq_error **err)
+/* Borrowed from the route; NULL when no broker leads the logical queue. */
+static rmq_status find_leader(const struct rq_route_data *route, const struct rq_mq *queue,
+                              const char **out, rmq_error **err)
 {
-    struct rq_route_data route = {0};
-    rmq_status st = rq_admin_route(admin, topic, deadline_ms, &route, err);
+    struct rq_static_queue *list = NULL;
+    size_t count = 0;
+    rmq_status st = rq_static_queues(route->mappings, route->mapping_count, &list, &count, err);
+    *out = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].id == queue->queue_id &&
+            rq_logical_name_is_of(queue->broker_name, list[i].scope)) {
+            *out = list[i].host;
+        }
+    }
+    rq_free(list);
+    return st;
+}
+
+/* broker_name NULL: the first that has an address. */
+static const char *addr_in_route(const struct rq_route_data *route, const char *broker_name)
+{
+    for (size_t i = 0; i < route->broker_count; i++) {
+        const struct rq_route_broker_data *broker = &route->brokers[i];
+        if ((!broker_name || strcmp(broker->broker_name, broker_name) == 0) &&
+            broker->addr_count > 0) {
+            return rq_admin_master_of(broker) ? rq_admin_master_of(broker) : broker->addrs[0].addr;
+        }
+    }
+    return NULL;
+}
+
+static rmq_status find_addr(const struct rq_route_data *route, const struct rq_mq *queue,
+                            char **out, rmq_error **err)
+{
+    const char *name = queue->broker_name;
+    bool logical = name && rq_broker_name_is_logical(name);
+    rmq_status st = logical ? find_leader(route, queue, &name, err) : RMQ_OK;
     if (st != RMQ_OK) {
         return st;
     }
+    const char *addr = logical && !name ? NULL : addr_in_route(route, name);
+    if (!addr) {
+        return logical ? rq_error_set(err, RMQ_ERR_NO_BROKER,
+                                      "no broker of the route leads queue %d of %s of topic %s",
+                                      (int)queue->queue_id, queue->broker_name, queue->topic)
+                       : rq_error_set(err, RMQ_ERR_NO_BROKER,
+                                      "broker %s is not in the route of topic %s",
+                                      name ? name : "(any)", queue->topic);
+    }
+    *out = rq_strdup(addr);
+    return *out ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "broker address");
+}
+
+rmq_status rq_admin_queue_addr(rmq_admin *admin, const struct rq_mq *queue, int64_t deadline_ms,
+                               char **out, rmq_error **err)
+{
+    struct rq_route_data route = {0};
     *out = NULL;
-    const char *found = NULL;
-    for (size_t i = 0; i < route.broker_count && !found; i++) {
-        const struct rq_route_broker_data *broker = &route.brokers[i];
-        if ((!broker_name || strcmp(broker->broker_name, broker_name) == 0) &&
-            broker->addr_count > 0) {
-            found = rq_admin_master_of(broker) ? rq_admin_master_of(broker) : broker->addrs[0].addr;
-        }
+    rmq_status st = rq_admin_route(admin, queue->topic, deadline_ms, &route, err);
+    if (st == RMQ_OK) {
+        st = find_addr(&route, queue, out, err);
+        rq_route_data_clear(&route);
     }
-    if (!found) {
-        st = rq_error_set(err, RMQ_ERR_NO_BROKER, "broker %s is not in the route of topic %s",
-                          broker_name ? broker_name : "(any)", topic);
-    } else {
-        *out = rq_strdup(found);
-        st = *out ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "broker address");
-    }
-    rq_route_data_clear(&route);
     return st;
 }

@@ -84,6 +84,41 @@ static rmq_status stats_of(rmq_admin *admin, const char *addr, const char *topic
     return st;
 }
 
+/* What each broker tells of its own queues. */
+static rmq_status own_rows(rmq_admin *admin, const char *topic, const struct rq_route_data *route,
+                           int64_t deadline_ms, rmq_queue_status **list, size_t *count,
+                           rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; i < route->broker_count && st == RMQ_OK; i++) {
+        const char *addr = rq_admin_master_of(&route->brokers[i]);
+        if (addr) {
+            st = stats_of(admin, addr, topic, deadline_ms, list, count, err);
+        }
+    }
+    return st;
+}
+
+static rmq_status all_rows(rmq_admin *admin, const char *topic, const struct rq_route_data *route,
+                           int64_t deadline_ms, rmq_queue_status **out, size_t *count,
+                           rmq_error **err)
+{
+    rmq_queue_status *list = NULL;
+    size_t n = 0;
+    *count = 0;
+    rmq_status st = own_rows(admin, topic, route, deadline_ms, &list, &n, err);
+    if (st == RMQ_OK && route->mapping_count == 0) {
+        *out = list;
+        *count = n;
+        return RMQ_OK;
+    }
+    if (st == RMQ_OK) {
+        st = rq_admin_logical_status(admin, topic, route, list, n, deadline_ms, out, count, err);
+    }
+    rmq_admin_queue_status_free(list, n);
+    return st;
+}
+
 rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t timeout_ms,
                                   rmq_queue_status **out, size_t *count, rmq_error **err)
 {
@@ -98,25 +133,12 @@ rmq_status rmq_admin_topic_status(rmq_admin *admin, const char *topic, int64_t t
     if (st != RMQ_OK) {
         return st;
     }
-    rmq_queue_status *list = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < route.broker_count && st == RMQ_OK; i++) {
-        const char *addr = rq_admin_master_of(&route.brokers[i]);
-        if (addr) {
-            st = stats_of(admin, addr, topic, deadline, &list, &n, err);
-        }
-    }
+    st = all_rows(admin, topic, &route, deadline, out, count, err);
     rq_route_data_clear(&route);
-    if (st != RMQ_OK) {
-        rmq_admin_queue_status_free(list, n);
-        return st;
+    if (st == RMQ_OK && *count > 0) {
+        qsort(*out, *count, sizeof **out, by_broker_and_id);
     }
-    if (n > 0) {
-        qsort(list, n, sizeof *list, by_broker_and_id);
-    }
-    *out = list;
-    *count = n;
-    return RMQ_OK;
+    return st;
 }
 
 rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const char *topic,
@@ -130,7 +152,8 @@ rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const 
         return st;
     }
     char *addr = NULL;
-    st = rq_admin_broker_addr(admin, topic, broker_name, deadline, &addr, err);
+    const struct rq_mq queue = {topic, broker_name, queue_id};
+    st = rq_admin_queue_addr(admin, &queue, deadline, &addr, err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -159,14 +182,8 @@ rmq_status rmq_admin_consumer_offset(rmq_admin *admin, const char *group, const 
 
 /* ---- offsets of queues ---- */
 
-struct place {
-    const char *topic;
-    const char *broker_name;
-    int32_t queue_id;
-};
-
 /* One question about a queue to its broker; answer is decoded by its table. */
-static rmq_status ask_queue(rmq_admin *admin, const struct place *place,
+static rmq_status ask_queue(rmq_admin *admin, const struct rq_mq *place,
                             const struct rq_admin_question *about,
                             const struct rq_fields *answer_table, void *answer, int64_t timeout_ms,
                             rmq_error **err)
@@ -177,7 +194,7 @@ static rmq_status ask_queue(rmq_admin *admin, const struct place *place,
         rq_admin_begin(admin, complete, "topic, broker name, out", timeout_ms, &deadline, err);
     char *addr = NULL;
     if (st == RMQ_OK) {
-        st = rq_admin_broker_addr(admin, place->topic, place->broker_name, deadline, &addr, err);
+        st = rq_admin_queue_addr(admin, place, deadline, &addr, err);
     }
     if (st != RMQ_OK) {
         return st;
@@ -197,7 +214,7 @@ static rmq_status ask_queue(rmq_admin *admin, const struct place *place,
     return st;
 }
 
-static rmq_status ask_end(rmq_admin *admin, int code, const char *what, const struct place *place,
+static rmq_status ask_end(rmq_admin *admin, int code, const char *what, const struct rq_mq *place,
                           int64_t timeout_ms, int64_t *offset, rmq_error **err)
 {
     struct rq_hdr_queue fields = {.topic = rq_slice_str(place->topic ? place->topic : ""),
@@ -217,7 +234,7 @@ rmq_status rmq_admin_max_offset(rmq_admin *admin, const char *topic, const char 
                                 int32_t queue_id, int64_t timeout_ms, int64_t *offset,
                                 rmq_error **err)
 {
-    const struct place place = {topic, broker_name, queue_id};
+    const struct rq_mq place = {topic, broker_name, queue_id};
     return ask_end(admin, RQ_REQ_GET_MAX_OFFSET, "end", &place, timeout_ms, offset, err);
 }
 
@@ -225,7 +242,7 @@ rmq_status rmq_admin_min_offset(rmq_admin *admin, const char *topic, const char 
                                 int32_t queue_id, int64_t timeout_ms, int64_t *offset,
                                 rmq_error **err)
 {
-    const struct place place = {topic, broker_name, queue_id};
+    const struct rq_mq place = {topic, broker_name, queue_id};
     return ask_end(admin, RQ_REQ_GET_MIN_OFFSET, "begin", &place, timeout_ms, offset, err);
 }
 
@@ -233,7 +250,7 @@ rmq_status rmq_admin_search_offset(rmq_admin *admin, const char *topic, const ch
                                    int32_t queue_id, int64_t timestamp_ms, int64_t timeout_ms,
                                    int64_t *offset, rmq_error **err)
 {
-    const struct place place = {topic, broker_name, queue_id};
+    const struct rq_mq place = {topic, broker_name, queue_id};
     struct rq_hdr_search_offset fields = {
         .topic = rq_slice_str(topic ? topic : ""), .queue_id = queue_id, .timestamp = timestamp_ms};
     struct rq_admin_question ask = {.code = RQ_REQ_SEARCH_OFFSET_BY_TIMESTAMP,
@@ -253,7 +270,7 @@ rmq_status rmq_admin_earliest_store_time(rmq_admin *admin, const char *topic,
                                          const char *broker_name, int32_t queue_id,
                                          int64_t timeout_ms, int64_t *time_ms, rmq_error **err)
 {
-    const struct place place = {topic, broker_name, queue_id};
+    const struct rq_mq place = {topic, broker_name, queue_id};
     struct rq_hdr_queue fields = {.topic = rq_slice_str(topic ? topic : ""), .queue_id = queue_id};
     struct rq_admin_question ask = {.code = RQ_REQ_GET_EARLIEST_MSG_STORETIME,
                                     .table = &rq_tab_queue,
@@ -302,7 +319,8 @@ rmq_status rmq_admin_group_members(rmq_admin *admin, const char *group, const ch
         return rq_error_set(err, RMQ_ERR_INVALID, "group name of %zu characters", strlen(group));
     }
     char *addr = NULL;
-    st = rq_admin_broker_addr(admin, topic ? topic : retry, NULL, deadline, &addr, err);
+    const struct rq_mq any = {.topic = topic ? topic : retry};
+    st = rq_admin_queue_addr(admin, &any, deadline, &addr, err);
     if (st == RMQ_OK) {
         st = ask_members(admin, addr, group, deadline, out, err);
         rq_free(addr);

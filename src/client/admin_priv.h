@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "client/instance.h"
 #include "wire/bodies.h"
+#include "wire/mq.h"
 #include "wire/names.h"
 #include "wire/route.h"
 
@@ -76,9 +77,16 @@ rmq_status rq_admin_ask_cluster(rmq_admin *admin, const char *cluster,
                                 const struct rq_admin_question *ask, int64_t deadline_ms,
                                 rmq_error **err);
 
-/* Address of a broker in the topic's route: its master, else any; broker_name NULL: the first
- * broker. A copy, freed with rq_free. */
-rmq_status rq_admin_broker_addr(rmq_admin *admin, const char *topic, const char *broker_name,
-                                int64_t deadline_ms, char **out, rmq_error **err);
+/* Rows of a static topic's logical queues, those that some broker leads; own are the rows that the
+ * brokers tell of their queues. Freed with rmq_admin_queue_status_free. admin_static.c */
+rmq_status rq_admin_logical_status(rmq_admin *admin, const char *topic,
+                                   const struct rq_route_data *route, const rmq_queue_status *own,
+                                   size_t own_count, int64_t deadline_ms, rmq_queue_status **out,
+                                   size_t *count, rmq_error **err);
+
+/* Address of the broker in the topic's route that has the queue, a logical one's leader: its master,
+ * else any; broker_name NULL: the first broker. A copy, freed with rq_free. */
+rmq_status rq_admin_queue_addr(rmq_admin *admin, const struct rq_mq *queue, int64_t deadline_ms,
+                               char **out, rmq_error **err);
 
 #endif

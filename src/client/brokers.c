@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "client/fault.h"
 #include "client/instance_priv.h"
+#include "wire/static_topic.h"
 
 struct rq_broker_health *rq_brokers_health(struct rq_instance *instance, struct rq_slice name)
 {
@@ -230,6 +231,31 @@ struct rq_peer *rq_instance_broker(struct rq_instance *instance, struct rq_slice
         *is_slave = addr && addr->id != RQ_MASTER_ID;
     }
     return addr ? rq_brokers_peer(instance, addr) : NULL;
+}
+
+/* p NULL: nobody leads it. */
+static struct rq_slice leader_of(struct rq_instance *instance, const struct rq_mq *queue)
+{
+    struct rq_topic *topic = rq_map_get(&instance->topics, rq_slice_str(queue->topic));
+    const struct rq_route_queue *found =
+        topic && topic->route
+            ? rq_route_find_logical(topic->route, queue->broker_name, queue->queue_id)
+            : NULL;
+    return rq_slice_str(found ? found->broker->name : NULL);
+}
+
+struct rq_peer *rq_instance_queue_broker(struct rq_instance *instance, const struct rq_mq *queue,
+                                         enum rq_pick pick, int64_t id)
+{
+    struct rq_slice name = rq_broker_name_is_logical(queue->broker_name)
+                               ? leader_of(instance, queue)
+                               : rq_slice_str(queue->broker_name);
+    return rq_instance_broker(instance, name, pick, id, NULL);
+}
+
+void rq_instance_queue_moved(struct rq_instance *instance, const char *topic)
+{
+    rq_topics_refresh_soon(instance, topic);
 }
 
 struct rq_peer *rq_instance_topic_broker(struct rq_instance *instance, const char *name)

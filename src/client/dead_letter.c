@@ -5,7 +5,8 @@
  * that was tried too often has used up its retries, which makes the broker put it into the dead
  * letters; Java gives it the delay of a retry, too, which brokers of 5.x drop and those of 4.x
  * keep: the letter would lie there for minutes. One of an inner batch has no record of its own that
- * a broker could send back. The body goes as it was stored, compressed or not. I/O thread.
+ * a broker could send back, and one of a logical queue is at a broker that its queue does not name.
+ * The body goes as it was stored, compressed or not. I/O thread.
  * Counterparts: ConsumeMessageOrderlyService.sendMessageBack, DefaultMQPushConsumerImpl's
  * sendMessageBackAsNormalMessage.
  */
@@ -17,6 +18,7 @@
 #include "client/consumer_priv.h"
 #include "wire/message.h"
 #include "wire/properties.h"
+#include "wire/static_topic.h"
 
 #define DEFAULT_TOPIC     "TBW102"
 #define DEFAULT_QUEUES    4
@@ -77,8 +79,10 @@ static void send_copy(struct rq_ask *ask, struct rmq_consumer *consumer, struct 
                                  .sys_flag = view->sys_flag & BODY_FLAGS,
                                  .born_timestamp = rq_wall_ms(),
                                  .flag = view->flag,
-                                 .properties = rq_slice(properties.data, properties.len),
-                                 .bname = rq_slice_str(view->broker_name)};
+                                 .properties = rq_slice(properties.data, properties.len)};
+    if (!rq_broker_name_is_logical(view->broker_name)) {
+        fields.bname = rq_slice_str(view->broker_name);
+    }
     RQ_SET(send, &fields, reconsume_times, times);
     RQ_SET(send, &fields, max_reconsume_times, most);
     RQ_SET(send, &fields, unit_mode, false);
@@ -103,7 +107,8 @@ void rq_dead_letter_send(struct rq_ask *ask, struct rmq_consumer *consumer, stru
 
 bool rq_is_sent_back_as_copy(const struct rmq_message_view *view)
 {
-    return (view->sys_flag & RQ_SYS_INNER_BATCH) && (view->sys_flag & RQ_SYS_UNWRAP);
+    bool inner = (view->sys_flag & RQ_SYS_INNER_BATCH) && (view->sys_flag & RQ_SYS_UNWRAP);
+    return inner || rq_broker_name_is_logical(view->broker_name);
 }
 
 void rq_send_back_copy(struct rq_ask *ask, struct rmq_consumer *consumer, struct rq_peer *peer,

@@ -92,7 +92,8 @@ const struct rq_route_queue *rq_fault_pick(const struct rq_route *route, uint32_
                                            int64_t now_ms)
 {
     size_t n = route->publish_count;
-    for (enum wish wish = use_faults ? WISH_USABLE : WISH_OTHER; n > 0; wish++) {
+    enum wish first = route->no_host.health ? WISH_ALIVE : WISH_OTHER;
+    for (enum wish wish = use_faults ? WISH_USABLE : first; n > 0; wish++) {
         for (size_t i = 0; i < n; i++) {
             const struct rq_route_queue *queue = &route->publish[(index + i) % n];
             if (fits(queue->broker->health, wish, avoid, now_ms)) {

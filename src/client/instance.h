@@ -25,6 +25,7 @@
 #include "wire/command.h"
 #include "wire/frame.h"
 #include "wire/header.h"
+#include "wire/mq.h"
 
 struct rq_instance;
 struct rq_namesrv;
@@ -168,6 +169,15 @@ enum rq_pick {
  * (may be NULL) tells whether it is no master. Borrowed until the loop's turn ends. */
 struct rq_peer *rq_instance_broker(struct rq_instance *instance, struct rq_slice broker_name,
                                    enum rq_pick pick, int64_t id, bool *is_slave);
+
+/* Loop. The same for the broker that has a queue: of a logical queue (static topics) the one that
+ * leads it by the newest route, else the one that it is named after. */
+struct rq_peer *rq_instance_queue_broker(struct rq_instance *instance, const struct rq_mq *queue,
+                                         enum rq_pick pick, int64_t id);
+
+/* Loop. A broker answered NOT_LEADER_FOR_QUEUE: the topic's route is asked for anew, at most once a
+ * second. */
+void rq_instance_queue_moved(struct rq_instance *instance, const char *topic);
 
 /* Loop. Health records of all broker names of which a route was ever seen, one after the other: *at
  * starts at 0; NULL at the end. */

@@ -140,9 +140,10 @@ rmq_status rq_views_create(struct rq_frame_ref *frame, struct rq_slice body,
  * queue.type BatchCQ) becomes its messages. A pop's is acknowledged as one, and stays so. */
 rmq_status rq_views_create_pulled(struct rq_frame_ref *frame, struct rq_slice body,
                                   const char *broker_name, struct rq_views **out, rmq_error **err);
-/* The broker's offsetDelta: what its offsets differ by from those that it counts them with. One
- * that no queue has changes nothing. */
-void rq_views_shift(struct rq_views *views, int64_t delta);
+/* Shows the messages of a pull's answer as those of the queue that was asked for. A broker stores
+ * them with the id and offsets of its own queue, from which those of a logical one differ by its
+ * offsetDelta; a delta that no queue has changes no offset. */
+void rq_views_place(struct rq_views *views, int32_t queue_id, int64_t delta);
 
 /* Whole batch, or one view of it: the same count. */
 void rq_views_retain(struct rq_views *views);

@@ -29,8 +29,8 @@ static void ask(struct rq_owned *owned, enum rq_pick pick, int code, const struc
                 const void *fields, void (*done)(struct rq_ask *, rmq_status, struct rq_in *))
 {
     struct rmq_consumer *consumer = owned->consumer;
-    struct rq_peer *peer = rq_instance_broker(
-        consumer->instance, rq_slice_str(owned->name.broker_name), pick, RQ_MASTER_ID, NULL);
+    struct rq_peer *peer =
+        rq_instance_queue_broker(consumer->instance, &owned->name, pick, RQ_MASTER_ID);
     owned->asking = true;
     owned->ask.done = done;
     rq_owned_retain(owned);
@@ -120,8 +120,17 @@ static void start_without_offset(struct rq_owned *owned)
     }
 }
 
+/* Which answer of a broker tells that a logical queue is led by another one by now. */
+static void note_moved(struct rq_owned *owned, const struct rq_in *answer)
+{
+    if (answer && answer->header->code == RQ_RESP_NOT_LEADER_FOR_QUEUE) {
+        rq_instance_queue_moved(owned->consumer->instance, owned->name.topic);
+    }
+}
+
 static void not_known(struct rq_owned *owned, rmq_status status, const struct rq_in *answer)
 {
+    note_moved(owned, answer);
     int64_t now = rq_loop_now(owned->consumer->loop);
     if (now >= owned->topic->quiet_until_ms) {
         owned->topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
@@ -204,6 +213,7 @@ static void note_answer(struct commit *commit, rmq_status status, struct rq_in *
     struct rq_owned *owned = commit->owned;
     struct rmq_consumer *consumer = owned->consumer;
     int64_t now = rq_loop_now(consumer->loop);
+    note_moved(owned, answer);
     if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
         owned->committed = commit->offset;
     } else if (status == RMQ_OK && now >= consumer->quiet_until_ms) {
@@ -267,8 +277,8 @@ static void send_commit(struct commit *commit)
         .topic = rq_slice_str(owned->name.topic),
         .queue_id = owned->name.queue_id,
         .commit_offset = commit->offset};
-    struct rq_peer *peer = rq_instance_broker(
-        consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ANY, RQ_MASTER_ID, NULL);
+    struct rq_peer *peer =
+        rq_instance_queue_broker(consumer->instance, &owned->name, RQ_PICK_ANY, RQ_MASTER_ID);
     rq_consumer_ask(consumer, &commit->ask, peer, RQ_REQ_UPDATE_CONSUMER_OFFSET,
                     &rq_tab_update_consumer_offset, &fields, commit->timeout_ms);
 }

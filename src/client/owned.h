@@ -135,6 +135,9 @@ void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t tim
 void rq_pull(struct rq_owned *owned); /* when nothing hinders it; pops what is to be popped */
 void rq_pull_after(struct rq_owned *owned, int64_t delay_ms);
 void rq_pull_all(struct rmq_consumer *consumer);
+/* The topic has a newer route than old (NULL: its first). Pulls of logical queues that wait at a
+ * broker which leads them no more are asked of the new leader: what comes, comes there. */
+void rq_pull_follow_leaders(struct rq_subscribed *topic, const struct rq_route *old);
 void rq_pull_starved(struct rmq_consumer *consumer);
 
 /* ---- pop.c: loop ---- */

@@ -310,7 +310,7 @@ rmq_status rmq_pop_consumer_pop(rmq_pop_consumer *consumer, const char *topic,
     }
     st = rq_subscription_create(topic, expression, RQ_EXPRESSION_TAG, 0, &sub, err);
     if (st == RMQ_OK) {
-        st = rq_queue_list_fetch(consumer->instance, topic, ROUTE_TIMEOUT_MS, &queues, err);
+        st = rq_queue_list_fetch_brokers(consumer->instance, topic, ROUTE_TIMEOUT_MS, &queues, err);
     }
     if (st == RMQ_OK) {
         st = pop_from_all(consumer, queues, sub, max_nums, poll_ms, out, err);

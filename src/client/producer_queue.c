@@ -18,6 +18,7 @@
 #include "client/route_wait.h"
 #include "wire/namespace.h"
 #include "wire/properties.h"
+#include "wire/static_topic.h"
 
 /* a thread that waits for a route looks so often whether the producer is closed */
 #define ROUTE_SLICE_MS 200
@@ -99,16 +100,30 @@ rmq_status rq_target_set(struct rq_send_target *target, const rmq_send_options *
     return RMQ_OK;
 }
 
+static bool find_given(const struct rq_send_target *target, const struct rq_route *route,
+                       struct rq_route_queue *out)
+{
+    if (rq_broker_name_is_logical(target->broker_name)) {
+        const struct rq_route_queue *queue =
+            rq_route_find_logical(route, target->broker_name, target->queue_id);
+        *out = queue ? *queue : (struct rq_route_queue){0};
+    } else {
+        const struct rq_route_broker *broker =
+            rq_route_find_broker(route, rq_slice_str(target->broker_name));
+        *out = (struct rq_route_queue){
+            .broker = broker, .broker_name = broker ? broker->name : NULL, .id = target->queue_id};
+    }
+    return out->broker != NULL;
+}
+
 static rmq_status set_given(const struct rq_send_target *target, const struct rq_route *route,
                             struct rq_route_queue *queue, rmq_error **err)
 {
-    queue->broker = rq_route_find_broker(route, rq_slice_str(target->broker_name));
-    queue->id = target->queue_id;
-    if (!queue->broker) {
-        return rq_error_set(err, RMQ_ERR_NO_BROKER, "broker %s is not in the route of topic %s",
-                            target->broker_name, route->topic);
-    }
-    return RMQ_OK;
+    return find_given(target, route, queue)
+               ? RMQ_OK
+               : rq_error_set(err, RMQ_ERR_NO_BROKER,
+                              "broker %s is not in the route of topic %s, or not with queue %d",
+                              target->broker_name, route->topic, (int)target->queue_id);
 }
 
 /* |hash mod n| in 32 bits, as Java has it. */
@@ -299,7 +314,7 @@ size_t rmq_queues_count(const rmq_queues *queues)
 
 const char *rmq_queues_broker_name(const rmq_queues *queues, size_t index)
 {
-    return index < rmq_queues_count(queues) ? queues->route->publish[index].broker->name : NULL;
+    return index < rmq_queues_count(queues) ? queues->route->publish[index].broker_name : NULL;
 }
 
 int32_t rmq_queues_queue_id(const rmq_queues *queues, size_t index)

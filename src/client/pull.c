@@ -14,6 +14,7 @@
 #include "client/owned.h"
 #include "client/subscribed.h"
 #include "wire/properties.h"
+#include "wire/static_topic.h"
 
 #define PULL_BYTES      262144 /* most bytes of an answer that we ask for */
 #define CLIENT_GRACE_MS 15000  /* beyond the time that the broker parks a pull */
@@ -56,14 +57,41 @@ void rq_pull_all(struct rmq_consumer *consumer)
     }
 }
 
+static bool has_moved(const struct rq_mq *name, const struct rq_route *old,
+                      const struct rq_route *now)
+{
+    const struct rq_route_queue *before =
+        rq_route_find_logical(old, name->broker_name, name->queue_id);
+    const struct rq_route_queue *after =
+        rq_route_find_logical(now, name->broker_name, name->queue_id);
+    return before && after && before->broker->health != after->broker->health;
+}
+
+void rq_pull_follow_leaders(struct rq_subscribed *topic, const struct rq_route *old)
+{
+    bool any = false;
+    RQ_LIST_FOREACH_SAFE(node, next, &topic->queues)
+    {
+        struct rq_owned *owned = RQ_CONTAINER_OF(node, struct rq_owned, node);
+        bool moved = old && rq_broker_name_is_logical(owned->name.broker_name) &&
+                     has_moved(&owned->name, old, topic->route);
+        if (moved && owned->asking) {
+            rq_consumer_cancel(&owned->ask);
+        }
+        any = any || moved;
+    }
+    if (any) {
+        rq_lock_queues(topic->consumer, true); /* the new leader knows of no lock */
+    }
+}
+
 static void send_pull(struct rq_owned *owned)
 {
     struct rmq_consumer *consumer = owned->consumer;
     const rmq_consumer_options *options = &consumer->options;
     const struct rq_subscription *sub = owned->topic->sub;
     struct rq_peer *peer =
-        rq_instance_broker(consumer->instance, rq_slice_str(owned->name.broker_name), RQ_PICK_ID,
-                           owned->broker_id, NULL);
+        rq_instance_queue_broker(consumer->instance, &owned->name, RQ_PICK_ID, owned->broker_id);
     struct rq_hdr_pull fields = {.consumer_group = rq_slice_str(options->consumer_group),
                                  .topic = rq_slice_str(owned->name.topic),
                                  .queue_id = owned->name.queue_id,
@@ -144,7 +172,8 @@ static rmq_status read_messages(struct rq_owned *owned, struct rq_in *answer,
     }
     rmq_error_destroy(err);
     if (*views) {
-        rq_views_shift(*views, RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
+        rq_views_place(*views, owned->name.queue_id,
+                       RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
     }
     return st == RMQ_ERR_NOMEM ? st : RMQ_OK;
 }

@@ -135,8 +135,9 @@ static void take_answer(struct pull_op *op, struct rq_in *answer)
                                 .min_offset = head.min_offset,
                                 .max_offset = head.max_offset,
                                 .views = views};
-    if (views && RQ_HAS(pull_response, &head, offset_delta)) {
-        rq_views_shift(views, head.offset_delta);
+    if (views) {
+        rq_views_place(views, op->name.queue_id,
+                       RQ_HAS(pull_response, &head, offset_delta) ? head.offset_delta : 0);
     }
     if (views && views->damaged) {
         /* What could be read counts; the next pull starts behind it. */

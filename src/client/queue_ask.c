@@ -13,17 +13,31 @@
 
 #define DEFAULT_TIMEOUT_MS 5000
 
+static void looked_up(struct rq_lookup *lookup, struct rq_route *route, const rmq_error *err);
+
+/* The route that was at hand may be older than the broker, or than what it leads. */
+static void look_again(struct rq_queue_ask *ask)
+{
+    ask->looked_again = true;
+    ask->lookup = (struct rq_lookup){.done = looked_up, .refresh = true};
+    rq_instance_lookup(ask->instance, &ask->lookup, ask->name.topic, ask->deadline_ms);
+}
+
 static void on_answer(struct rq_request *request, rmq_status status, struct rq_in *answer)
 {
     struct rq_queue_ask *ask = RQ_CONTAINER_OF(request, struct rq_queue_ask, request);
     ask->sent = false;
-    ask->done(ask, status, answer, NULL);
+    if (status == RMQ_OK && answer->header->code == RQ_RESP_NOT_LEADER_FOR_QUEUE &&
+        !ask->looked_again && !ask->cancelled) {
+        look_again(ask);
+    } else {
+        ask->done(ask, status, answer, NULL);
+    }
 }
 
 static struct rq_peer *peer_of(struct rq_queue_ask *ask)
 {
-    return rq_instance_broker(ask->instance, rq_slice_str(ask->name.broker_name), ask->pick,
-                              ask->broker_id, NULL);
+    return rq_instance_queue_broker(ask->instance, &ask->name, ask->pick, ask->broker_id);
 }
 
 static void send_request(struct rq_queue_ask *ask, struct rq_peer *peer)
@@ -47,10 +61,7 @@ static void looked_up(struct rq_lookup *lookup, struct rq_route *route, const rm
     } else if (!route) {
         ask->done(ask, rmq_error_status(err), NULL, err);
     } else if (!ask->looked_again) {
-        /* The route that was at hand may be older than the broker. */
-        ask->looked_again = true;
-        ask->lookup = (struct rq_lookup){.done = looked_up, .refresh = true};
-        rq_instance_lookup(ask->instance, &ask->lookup, ask->name.topic, ask->deadline_ms);
+        look_again(ask);
     } else {
         ask->done(ask, RMQ_ERR_NO_BROKER, NULL, NULL);
     }

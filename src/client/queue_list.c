@@ -112,7 +112,7 @@ rmq_status rq_queue_list_of_route(const struct rq_route *route, const char *topi
     rmq_status st = rmq_queue_list_create(&list, NULL);
     for (size_t i = 0; st == RMQ_OK && i < route->subscribe_count; i++) {
         const struct rq_mq name = {.topic = topic,
-                                   .broker_name = route->subscribe[i].broker->name,
+                                   .broker_name = route->subscribe[i].broker_name,
                                    .queue_id = route->subscribe[i].id};
         st = rq_queue_list_add(list, &name);
     }
@@ -124,15 +124,31 @@ rmq_status rq_queue_list_of_route(const struct rq_route *route, const char *topi
     return RMQ_OK;
 }
 
-rmq_status rq_queue_list_fetch(struct rq_instance *instance, const char *topic, int64_t timeout_ms,
-                               struct rmq_queue_list **out, rmq_error **err)
+/* Of a static topic one queue of each broker. */
+static rmq_status list_brokers(const struct rq_route *route, const char *topic,
+                               struct rmq_queue_list **out)
 {
-    return rq_queue_list_fetch_named(instance, NULL, topic, timeout_ms, out, err);
+    struct rmq_queue_list *list = NULL;
+    if (route->logical_name_count == 0) {
+        return rq_queue_list_of_route(route, topic, out);
+    }
+    rmq_status st = rmq_queue_list_create(&list, NULL);
+    for (size_t i = 0; st == RMQ_OK && i < route->broker_count; i++) {
+        const struct rq_mq name = {.topic = topic, .broker_name = route->brokers[i].name};
+        st = rq_queue_list_add(list, &name);
+    }
+    if (st != RMQ_OK) {
+        rmq_queue_list_destroy(list);
+        return st;
+    }
+    *out = list;
+    return RMQ_OK;
 }
 
-rmq_status rq_queue_list_fetch_named(struct rq_instance *instance, const char *name_space,
-                                     const char *topic, int64_t timeout_ms,
-                                     struct rmq_queue_list **out, rmq_error **err)
+static rmq_status
+fetch(struct rq_instance *instance, const char *name_space, const char *topic, int64_t timeout_ms,
+      rmq_status (*list)(const struct rq_route *, const char *, struct rmq_queue_list **),
+      struct rmq_queue_list **out, rmq_error **err)
 {
     struct rq_route *route = NULL;
     char room[RQ_NAMESPACED_MAX];
@@ -143,9 +159,23 @@ rmq_status rq_queue_list_fetch_named(struct rq_instance *instance, const char *n
     if (st != RMQ_OK) {
         return st;
     }
-    st = rq_queue_list_of_route(route, rq_namespace_plain(name_space, topic), out);
+    st = list(route, rq_namespace_plain(name_space, topic), out);
     rq_route_release(route);
     return st == RMQ_OK ? st : rq_error_set(err, st, "queues of topic %s", topic);
+}
+
+rmq_status rq_queue_list_fetch_brokers(struct rq_instance *instance, const char *topic,
+                                       int64_t timeout_ms, struct rmq_queue_list **out,
+                                       rmq_error **err)
+{
+    return fetch(instance, NULL, topic, timeout_ms, list_brokers, out, err);
+}
+
+rmq_status rq_queue_list_fetch_named(struct rq_instance *instance, const char *name_space,
+                                     const char *topic, int64_t timeout_ms,
+                                     struct rmq_queue_list **out, rmq_error **err)
+{
+    return fetch(instance, name_space, topic, timeout_ms, rq_queue_list_of_route, out, err);
 }
 
 size_t rmq_queue_list_count(const rmq_queue_list *list)

@@ -236,13 +236,20 @@ static void on_locked(struct rq_ask *ask, rmq_status status, struct rq_in *answe
     retry_locks(consumer);
 }
 
-/* Queues of the same broker as the first, from the list into a call. */
-static struct lock_call *collect(struct rq_owned **list, size_t count, struct rq_mq *names)
+static struct rq_peer *broker_of(struct rmq_consumer *consumer, const struct rq_mq *name)
+{
+    return rq_instance_queue_broker(consumer->instance, name, RQ_PICK_MASTER, RQ_MASTER_ID);
+}
+
+/* Queues of the same broker as the first, from the list into a call. Logical ones have one name and
+ * many brokers. */
+static struct lock_call *collect(struct rmq_consumer *consumer, struct rq_owned **list,
+                                 size_t count, struct rq_mq *names)
 {
     struct lock_call *call = rq_calloc(1, sizeof *call + count * sizeof *call->queues);
-    const char *broker = list[0]->name.broker_name;
+    struct rq_peer *broker = broker_of(consumer, &list[0]->name);
     for (size_t i = 0; call && i < count; i++) {
-        if (list[i] && strcmp(list[i]->name.broker_name, broker) == 0) {
+        if (list[i] && broker_of(consumer, &list[i]->name) == broker) {
             names[call->count] = list[i]->name;
             call->queues[call->count++] = list[i];
             list[i] = NULL;
@@ -266,8 +273,7 @@ static void send_call(struct rmq_consumer *consumer, struct lock_call *call, str
     }
     call->ask.done = on_locked;
     call->asked_ms = rq_loop_now(consumer->loop);
-    struct rq_peer *peer = rq_instance_broker(
-        consumer->instance, rq_slice_str(names[0].broker_name), RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
+    struct rq_peer *peer = broker_of(consumer, &names[0]);
     rq_consumer_ask_with(consumer, &call->ask, peer, RQ_REQ_LOCK_BATCH_MQ, NULL, NULL,
                          rq_slice(json.data, json.len), RQ_ASK_TIMEOUT_MS);
     rq_buf_free(&json);
@@ -281,7 +287,7 @@ void rq_lock_queues(struct rmq_consumer *consumer, bool renew)
     if (list && names) {
         list_queues(consumer, renew, list);
         for (size_t i = 0; i < count; i++) {
-            struct lock_call *call = list[i] ? collect(list + i, count - i, names) : NULL;
+            struct lock_call *call = list[i] ? collect(consumer, list + i, count - i, names) : NULL;
             if (call) {
                 send_call(consumer, call, names);
             }
@@ -351,8 +357,7 @@ static void unlock(struct rmq_consumer *consumer, const struct rq_mq *names, siz
     struct rq_buf json;
     rq_buf_init(&json, 0);
     rq_lock_body_write(&body, &json);
-    struct rq_peer *peer = rq_instance_broker(
-        consumer->instance, rq_slice_str(names[0].broker_name), RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
+    struct rq_peer *peer = broker_of(consumer, &names[0]);
     rq_instance_oneway(consumer->instance, peer, RQ_REQ_UNLOCK_BATCH_MQ, NULL, NULL,
                        rq_slice(json.data, json.len));
     rq_buf_free(&json);

@@ -145,9 +145,11 @@ static void on_route(struct rq_watch *watch, struct rq_route *route)
         return;
     }
     bool first = !topic->route;
+    struct rq_route *old = topic->route;
     rq_route_retain(route);
-    rq_route_release(topic->route);
     topic->route = route;
+    rq_pull_follow_leaders(topic, old);
+    rq_route_release(old);
     if (first) {
         topic->settled = topic->assigned;
         topic->delay_ms = RQ_RETRY_FIRST_MS;
@@ -208,7 +210,7 @@ static void share_fill(struct share *share, const struct rq_subscribed *topic,
     share->queue_count = route->subscribe_count;
     for (size_t i = 0; i < share->queue_count; i++) {
         share->queues[i] = (struct rq_mq){.topic = topic->topic,
-                                          .broker_name = route->subscribe[i].broker->name,
+                                          .broker_name = route->subscribe[i].broker_name,
                                           .queue_id = route->subscribe[i].id};
     }
     share->client_count = ids->count;

@@ -159,6 +159,9 @@ void rq_receive_refusal(struct rq_owned *owned, rmq_status status, const struct 
     case RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST:
         rq_instance_heartbeat(owned->consumer->instance);
         break;
+    case RQ_RESP_NOT_LEADER_FOR_QUEUE:
+        rq_instance_queue_moved(owned->consumer->instance, owned->name.topic);
+        break;
     default:
         break;
     }

@@ -2,8 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * Route snapshots: made on the I/O thread from a name server's answer, read by any thread, freed by
- * the last holder. Counterparts: MQClientInstance.topicRouteData2TopicPublishInfo and
- * topicRouteData2TopicSubscribeInfo.
+ * the last holder. Counterparts: MQClientInstance.topicRouteData2TopicPublishInfo,
+ * topicRouteData2TopicSubscribeInfo and topicRouteData2EndpointsForStaticTopic.
  */
 #include "client/route.h"
 
@@ -49,6 +49,11 @@ void rq_route_release(struct rq_route *route)
     for (size_t i = 0; i < route->broker_count; i++) {
         free_broker(&route->brokers[i]);
     }
+    free_broker(&route->no_host);
+    for (size_t i = 0; i < route->logical_name_count; i++) {
+        rq_free(route->logical_names[i]);
+    }
+    rq_free(route->logical_names);
     rq_free(route->brokers);
     rq_free(route->publish);
     rq_free(route->subscribe);
@@ -73,7 +78,8 @@ static bool queues_equal(const struct rq_route_queue *a, const struct rq_route_q
                          size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (a[i].id != b[i].id || strcmp(a[i].broker->name, b[i].broker->name) != 0) {
+        if (a[i].id != b[i].id || strcmp(a[i].broker->name, b[i].broker->name) != 0 ||
+            strcmp(a[i].broker_name, b[i].broker_name) != 0) {
             return false;
         }
     }
@@ -216,7 +222,8 @@ static rmq_status add_queues(struct rq_route_queue **queues, size_t *count,
         return RMQ_ERR_NOMEM;
     }
     for (int32_t i = 0; i < n; i++) {
-        grown[(*count)++] = (struct rq_route_queue){.broker = broker, .id = i};
+        grown[(*count)++] =
+            (struct rq_route_queue){.broker = broker, .broker_name = broker->name, .id = i};
     }
     *queues = grown;
     return RMQ_OK;
@@ -246,11 +253,109 @@ static rmq_status add_ordered(struct rq_route *route, const char *conf)
     return st;
 }
 
-static rmq_status add_all_queues(struct rq_route *route, const struct rq_route_data *data,
-                                 int32_t default_queues)
+/* ---- logical queues ---- */
+
+static const char *keep_logical_name(struct rq_route *route, const char *scope)
 {
+    size_t count = route->logical_name_count;
+    if (count > 0 && rq_logical_name_is_of(route->logical_names[count - 1], scope)) {
+        return route->logical_names[count - 1];
+    }
+    char **grown = rq_realloc(route->logical_names, (count + 1) * sizeof *grown);
+    if (!grown) {
+        return NULL;
+    }
+    route->logical_names = grown;
+    grown[count] = rq_logical_name_of(scope);
+    route->logical_name_count += grown[count] ? 1 : 0;
+    return grown[count];
+}
+
+/* Suspect from the start, so that a send prefers every queue that is led. */
+static rmq_status make_no_host(struct rq_route *route, const struct rq_route_env *env)
+{
+    struct rq_route_broker *broker = &route->no_host;
+    if (broker->health) {
+        return RMQ_OK;
+    }
+    broker->name = rq_strdup(RQ_LOGICAL_NO_HOST);
+    broker->cluster = rq_strdup("");
+    broker->health = env->health(env->user, rq_slice_str(RQ_LOGICAL_NO_HOST));
+    if (!broker->name || !broker->cluster || !broker->health) {
+        return RMQ_ERR_NOMEM;
+    }
+    atomic_store_explicit(&broker->health->suspect, true, memory_order_relaxed);
+    return RMQ_OK;
+}
+
+static rmq_status set_logical(struct rq_route *route, const struct rq_static_queue *from,
+                              const struct rq_route_env *env, struct rq_route_queue *out)
+{
+    const struct rq_route_broker *host =
+        from->host ? rq_route_find_broker(route, rq_slice_str(from->host)) : NULL;
+    if (!host && make_no_host(route, env) != RMQ_OK) {
+        return RMQ_ERR_NOMEM;
+    }
+    *out = (struct rq_route_queue){.broker = host ? host : &route->no_host,
+                                   .broker_name = keep_logical_name(route, from->scope),
+                                   .id = from->id};
+    return out->broker_name ? RMQ_OK : RMQ_ERR_NOMEM;
+}
+
+/* All logical queues can be read and, unless an ordered topic's configuration names others, sent
+ * to. A queue without a leader keeps its place, or keys would choose others while it has none. */
+static rmq_status add_logical(struct rq_route *route, const struct rq_route_data *data,
+                              const struct rq_route_env *env)
+{
+    struct rq_static_queue *queues = NULL;
+    size_t count = 0;
+    rmq_status st = rq_static_queues(data->mappings, data->mapping_count, &queues, &count, NULL);
+    bool publishes = !data->order_topic_conf;
+    route->subscribe = rq_calloc(count + 1, sizeof *route->subscribe);
+    route->publish = publishes ? rq_calloc(count + 1, sizeof *route->publish) : NULL;
+    if (st == RMQ_OK && (!route->subscribe || (publishes && !route->publish))) {
+        st = RMQ_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < count && st == RMQ_OK; i++) {
+        st = set_logical(route, &queues[i], env, &route->subscribe[i]);
+    }
+    if (st == RMQ_OK) {
+        route->subscribe_count = count;
+        route->publish_count = publishes ? count : 0;
+    }
+    if (st == RMQ_OK && publishes && count > 0) {
+        memcpy(route->publish, route->subscribe, count * sizeof *route->publish);
+    }
+    rq_free(queues);
+    return st;
+}
+
+const struct rq_route_queue *rq_route_find_logical(const struct rq_route *route, const char *name,
+                                                   int32_t id)
+{
+    size_t count = route->subscribe_count;
+    size_t guess = id > 0 ? (size_t)id : 0; /* where it is among those of one scope */
+    for (size_t i = 0; i < count; i++) {
+        const struct rq_route_queue *queue = &route->subscribe[(guess + i) % count];
+        if (queue->id == id && strcmp(queue->broker_name, name) == 0) {
+            return queue;
+        }
+    }
+    return NULL;
+}
+
+/* ---- all queues ---- */
+
+static rmq_status add_all_queues(struct rq_route *route, const struct rq_route_data *data,
+                                 int32_t default_queues, const struct rq_route_env *env)
+{
+    bool is_static = data->mapping_count > 0 && default_queues <= 0;
     bool ordered = data->order_topic_conf && *data->order_topic_conf && default_queues <= 0;
-    rmq_status st = ordered ? add_ordered(route, data->order_topic_conf) : RMQ_OK;
+    bool publishes = !ordered && !(is_static && !data->order_topic_conf);
+    rmq_status st = is_static ? add_logical(route, data, env) : RMQ_OK;
+    if (st == RMQ_OK && ordered) {
+        st = add_ordered(route, data->order_topic_conf);
+    }
     for (size_t i = 0; i < data->queue_count && st == RMQ_OK; i++) {
         const struct rq_route_queue_data *queue = &data->queues[i];
         const struct rq_route_broker *broker =
@@ -260,10 +365,10 @@ static rmq_status add_all_queues(struct rq_route *route, const struct rq_route_d
             writes =
                 queue->read_queue_nums < default_queues ? queue->read_queue_nums : default_queues;
         }
-        if (!ordered && (queue->perm & RQ_PERM_WRITE) && has_master(broker)) {
+        if (publishes && (queue->perm & RQ_PERM_WRITE) && has_master(broker)) {
             st = add_queues(&route->publish, &route->publish_count, broker, writes);
         }
-        if (st == RMQ_OK && (queue->perm & RQ_PERM_READ) && default_queues <= 0) {
+        if (st == RMQ_OK && !is_static && (queue->perm & RQ_PERM_READ) && default_queues <= 0) {
             st = add_queues(&route->subscribe, &route->subscribe_count, broker,
                             queue->read_queue_nums);
         }
@@ -283,7 +388,7 @@ static rmq_status fill_route(struct rq_route *route, const char *topic, struct r
         qsort(data->queues, data->queue_count, sizeof *data->queues, by_queue_broker_name);
     }
     rmq_status st = copy_brokers(data, env, route);
-    return st == RMQ_OK ? add_all_queues(route, data, default_queues) : st;
+    return st == RMQ_OK ? add_all_queues(route, data, default_queues, env) : st;
 }
 
 rmq_status rq_route_create(const char *topic, struct rq_slice json, int32_t default_queues,

@@ -51,10 +51,11 @@ struct rq_route_broker {
     struct rq_route_addr *addrs;
 };
 
-/* A queue of the topic: index into brokers and id. Both lists are sorted by broker name, then
- * id. */
+/* A queue of the topic. Both lists are sorted by broker name, then id. A logical queue of a static
+ * topic is named after no broker and may be at another one in the next route. */
 struct rq_route_queue {
-    const struct rq_route_broker *broker;
+    const struct rq_route_broker *broker; /* where its requests go */
+    const char *broker_name;              /* of the message queue: the broker's, or a logical one */
     int32_t id;
 };
 
@@ -64,7 +65,11 @@ struct rq_route {
     bool from_default; /* made from TBW102 for a topic that does not exist yet */
     size_t broker_count;
     struct rq_route_broker *brokers; /* sorted by name */
-    size_t publish_count;            /* writable queues of brokers that have a master */
+    /* stands for who should lead a logical queue and does not; without a queue of that kind empty */
+    struct rq_route_broker no_host;
+    size_t logical_name_count;
+    char **logical_names; /* what logical queues are named */
+    size_t publish_count; /* writable queues of brokers that have a master */
     struct rq_route_queue *publish;
     size_t subscribe_count; /* readable queues */
     struct rq_route_queue *subscribe;
@@ -75,6 +80,10 @@ void rq_route_release(struct rq_route *route); /* NULL is accepted */
 bool rq_route_equal(const struct rq_route *a, const struct rq_route *b);
 const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route,
                                                    struct rq_slice name);
+
+/* A logical queue among those of a route, NULL when it is not there. */
+const struct rq_route_queue *rq_route_find_logical(const struct rq_route *route, const char *name,
+                                                   int32_t id);
 
 /* Address of a broker id; NULL when there is none. */
 const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id);

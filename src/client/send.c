@@ -16,14 +16,13 @@
 #include "base/time.h"
 #include "client/fault.h"
 #include "client/producer.h"
+#include "client/send_priv.h"
 #include "wire/frame.h"
 #include "wire/namespace.h"
 
-#define BODY_COPY_MAX  8192 /* larger bodies with an owner count are referenced by the frame */
-#define HEADER_ROOM    768  /* what a header takes beside topic and properties */
-#define BUSY_PAUSE_MS  100  /* half of it to one and a half, before the second attempt */
-#define BUSY_DOUBLINGS 4
-#define HISTORY_MAX    2048 /* bytes of what attempts met with; an error is read by a person */
+#define BODY_COPY_MAX 8192 /* larger bodies with an owner count are referenced by the frame */
+#define HEADER_ROOM   768  /* what a header takes beside topic and properties */
+#define HISTORY_MAX   2048 /* bytes of what attempts met with; an error is read by a person */
 
 static const char *topic_of(const struct rq_send_op *op)
 {
@@ -174,8 +173,9 @@ static void make_error(struct rq_send_op *op)
                      op->history.len ? rq_buf_cstr(&op->history) : rmq_status_text(st));
         rq_error_set_broker(op->error, broker);
     }
-    bool retriable = op->last_code != 0 ? is_retried(op->producer, op->last_code)
-                                        : rmq_error_retriable(op->error);
+    bool retriable = op->last_code == RQ_RESP_NOT_LEADER_FOR_QUEUE ||
+                     (op->last_code != 0 ? is_retried(op->producer, op->last_code)
+                                         : rmq_error_retriable(op->error));
     rq_error_mark(op->error, retriable, op->maybe_stored);
 }
 
@@ -299,8 +299,7 @@ static void note_again(const struct rq_send_op *op)
     }
 }
 
-/* Makes attempts until one is under way or the send is over. */
-static void make_attempts(struct rq_send_op *op)
+void rq_send_make_attempts(struct rq_send_op *op)
 {
     int64_t now = op->attempt == 0 && op->route_ready ? op->started_ms : rq_mono_ms();
     for (; !rq_send_is_cut(op); now = rq_mono_ms()) {
@@ -350,49 +349,7 @@ static void stored(struct rq_send_op *op, const struct rq_header *header, rmq_se
         return;
     }
     op->last = op->queue.broker->health;
-    make_attempts(op);
-}
-
-/* ---- a pause before the same broker is asked again ---- */
-
-static void go_on(struct rq_timer *timer)
-{
-    struct rq_send_op *op = RQ_CONTAINER_OF(timer, struct rq_send_op, pause);
-    rq_list_remove(&op->pausing);
-    if (!rq_send_is_cut(op)) {
-        make_attempts(op);
-    }
-}
-
-/* A busy broker that no other can stand in for gets some time: attempts at once would all fall into
- * the same moment. The pause doubles, and is another for each send, so that those that were refused
- * together do not come back together. false: not now. */
-static bool pause_first(struct rq_send_op *op, int32_t code, int64_t now_ms)
-{
-    if (code != RQ_RESP_SYSTEM_BUSY || op->attempt >= op->attempts_max ||
-        rq_fault_has_spare(op->route, op->queue.broker->health, now_ms)) {
-        return false;
-    }
-    int doubled = op->attempt - 1 < BUSY_DOUBLINGS ? op->attempt - 1 : BUSY_DOUBLINGS;
-    int64_t most = (int64_t)BUSY_PAUSE_MS << doubled;
-    int64_t pause = most / 2 + op->attempt_us % most;
-    if (now_ms + pause >= op->deadline_ms) {
-        return false;
-    }
-    rq_list_add_tail(&op->pool->paused, &op->pausing);
-    rq_timer_init(&op->pause, go_on);
-    rq_timer_start(rq_instance_loop(op->producer->instance), &op->pause, pause);
-    return true;
-}
-
-void rq_send_release_paused(struct rq_send_pool *pool)
-{
-    struct rq_list *node;
-    while ((node = rq_list_pop(&pool->paused))) {
-        struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, pausing);
-        rq_timer_stop(&op->pause);
-        (void)rq_send_is_cut(op);
-    }
+    rq_send_make_attempts(op);
 }
 
 /* Another broker may permit what this one does not; the same one will not, however often it is
@@ -405,12 +362,19 @@ static bool is_final(const struct rq_send_op *op, int32_t code, int64_t now_ms)
 
 static void refused(struct rq_send_op *op, const struct rq_header *header, int64_t now_ms)
 {
+    bool again = op->last_code == header->code;
     char words[512];
     (void)snprintf(words, sizeof words, "answered %d %s %.*s", header->code,
                    rq_response_name(header->code),
                    (int)(header->remark.n < 400 ? header->remark.n : 400),
                    header->remark.p ? header->remark.p : "");
     note_failure(op, words, header->code, RMQ_ERR_BROKER);
+    if (header->code == RQ_RESP_NOT_LEADER_FOR_QUEUE) {
+        if (!rq_send_follow_queue(op, again, now_ms)) {
+            finish(op);
+        }
+        return;
+    }
     if (!is_retried(op->producer, header->code) || is_final(op, header->code, now_ms)) {
         finish(op);
         return;
@@ -420,8 +384,8 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
     if (header->code == RQ_RESP_GO_AWAY) {
         rq_peer_reset(op->queue.broker->sends);
     }
-    if (!pause_first(op, header->code, now_ms)) {
-        make_attempts(op);
+    if (!rq_send_pause_first(op, header->code, now_ms)) {
+        rq_send_make_attempts(op);
     }
 }
 
@@ -441,7 +405,7 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
             return;
         }
         blame_broker(op, now);
-        make_attempts(op);
+        rq_send_make_attempts(op);
         return;
     }
     struct rq_broker_health *health = op->queue.broker->health;
@@ -468,14 +432,14 @@ static void route_found(struct rq_lookup *lookup, struct rq_route *route, const 
     }
     rq_route_retain(route);
     op->route = route;
-    make_attempts(op);
+    rq_send_make_attempts(op);
 }
 
 void rq_send_begin(struct rq_send_op *op)
 {
     op->route_ready = op->route != NULL;
     if (op->route_ready) {
-        make_attempts(op);
+        rq_send_make_attempts(op);
         return;
     }
     if (!rq_send_started(op)) {

@@ -135,8 +135,13 @@ static void on_answer(struct rq_ask *ask, rmq_status status, struct rq_in *answe
 
 static struct rq_peer *broker_of(struct rmq_consumer *consumer, const struct rmq_message_view *view)
 {
-    struct rq_peer *peer = rq_instance_broker(consumer->instance, rq_slice_str(view->broker_name),
-                                              RQ_PICK_MASTER, RQ_MASTER_ID, NULL);
+    char room[RQ_NAMESPACED_MAX];
+    const struct rq_mq queue = {
+        .topic = rq_namespace_wrap(consumer->options.namespace_name, view->topic, room),
+        .broker_name = view->broker_name,
+        .queue_id = view->queue_id};
+    struct rq_peer *peer =
+        rq_instance_queue_broker(consumer->instance, &queue, RQ_PICK_MASTER, RQ_MASTER_ID);
     return peer ? peer : rq_instance_peer(consumer->instance, rmq_message_view_store_host(view));
 }
 

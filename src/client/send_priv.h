@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * What files of a send share: send_prepare.c (single messages) and send_batch.c, on the sender's
- * thread; send_pool.c (operation objects) and send_complete.c, any thread.
+ * thread; send.c and send_again.c; send_pool.c (operation objects) and send_complete.c, any thread.
  */
 #ifndef RQ_CLIENT_SEND_PRIV_H
 #define RQ_CLIENT_SEND_PRIV_H
@@ -47,6 +47,23 @@ void rq_send_clean(struct rq_send_op *op);
 void rq_send_put_free_locked(struct rq_send_pool *pool, struct rq_send_op *op);
 void rq_send_unlock_and_drop(struct rq_send_pool *pool, unsigned refs);
 void rq_send_recycle(struct rq_send_op *op); /* all of it for one; without the lock */
+
+/* ---- send.c ---- */
+
+/* Makes attempts until one is under way or the send is over. */
+void rq_send_make_attempts(struct rq_send_op *op);
+
+/* ---- send_again.c: loop ---- */
+
+/* A busy broker that no other can stand in for gets some time: attempts at once would all fall into
+ * the same moment. false: not now. */
+bool rq_send_pause_first(struct rq_send_op *op, int32_t code, int64_t now_ms);
+
+/* The broker does not lead the logical queue: nothing is stored and nobody is to blame, so being
+ * asked at the wrong place is no attempt. The newest route tells who does; while queues are being
+ * moved name servers may not know either, so the second time in a row (again) waits first. false:
+ * there is no time left for it. */
+bool rq_send_follow_queue(struct rq_send_op *op, bool again, int64_t now_ms);
 
 /* ---- send_complete.c ---- */
 

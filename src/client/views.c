@@ -265,13 +265,12 @@ rmq_status rq_views_create_pulled(struct rq_frame_ref *frame, struct rq_slice bo
     return create(frame, body, true, broker_name, out, err);
 }
 
-void rq_views_shift(struct rq_views *views, int64_t delta)
+void rq_views_place(struct rq_views *views, int32_t queue_id, int64_t delta)
 {
-    if (delta == 0 || !is_offset(delta)) {
-        return;
-    }
+    int64_t shift = is_offset(delta) ? delta : 0;
     for (size_t i = 0; i < views->count; i++) {
-        views->items[i].queue_offset += delta;
+        views->items[i].queue_id = queue_id;
+        views->items[i].queue_offset += shift;
     }
 }
 

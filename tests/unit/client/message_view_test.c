@@ -335,10 +335,11 @@ START_TEST(offsets_that_no_queue_has_are_damage)
         RMQ_OK);
     ck_assert_uint_eq(views->count, 1);
     ck_assert(views->damaged);
-    rq_views_shift(views, 10);
+    rq_views_place(views, 3, 10);
+    ck_assert_int_eq(rmq_message_view_queue_id(&views->items[0]), 3);
     ck_assert(rmq_message_view_queue_offset(&views->items[0]) == 52);
-    rq_views_shift(views, INT64_MAX);
-    rq_views_shift(views, INT64_MIN);
+    rq_views_place(views, 3, INT64_MAX);
+    rq_views_place(views, 3, INT64_MIN);
     ck_assert(rmq_message_view_queue_offset(&views->items[0]) == 52);
     rq_views_release(views);
     free(answer.data);

@@ -182,11 +182,71 @@ START_TEST(every_broker_of_a_route_is_found_by_its_name)
 }
 END_TEST
 
+#define MAPPING(broker, epoch, total, led)                                                         \
+    "\"" broker "\":{\"bname\":\"" broker "\",\"currIdMap\":{" led "},\"epoch\":" #epoch           \
+    ",\"scope\":\"__global__\",\"topic\":\"T\",\"totalQueues\":" #total "}"
+#define STATIC_ROUTE(order, mappings)                                                              \
+    ROUTE(order "\"topicQueueMappingByBroker\":{" mappings "},",                                   \
+          QUEUE("a", 2, 2, 6) "," QUEUE("b", 2, 2, 6),                                             \
+          BROKER("a", "0:\"h:1\"") "," BROKER("b", "0:\"h:2\""))
+#define LOGICAL "__syslo__global__"
+
+START_TEST(a_static_topic_has_logical_queues_wherever_they_are)
+{
+    struct rq_route *route =
+        parse(STATIC_ROUTE("", MAPPING("a", 1, 4, "0:0,2:1") "," MAPPING("b", 2, 4, "2:0,3:1")), 0);
+    ck_assert_uint_eq(route->publish_count, 4);
+    ck_assert_uint_eq(route->subscribe_count, 4);
+    static const char *const hosts[] = {"a", "__syslo__none__", "b", "b"};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(route->publish[i].broker_name, LOGICAL);
+        ck_assert_int_eq(route->publish[i].id, i);
+        ck_assert_str_eq(route->publish[i].broker->name, hosts[i]);
+        ck_assert_ptr_eq(rq_route_find_logical(route, LOGICAL, i), &route->subscribe[i]);
+        ck_assert_ptr_eq(route->subscribe[i].broker, route->publish[i].broker);
+    }
+    ck_assert_ptr_null(route->publish[1].broker->sends);
+    ck_assert_ptr_null(rq_route_find_logical(route, LOGICAL, 4));
+    ck_assert_ptr_null(rq_route_find_logical(route, LOGICAL, -1));
+    ck_assert_ptr_null(rq_route_find_logical(route, "a", 0));
+    rq_route_release(route);
+}
+END_TEST
+
+START_TEST(a_queue_that_is_mapped_anew_makes_another_route)
+{
+    struct rq_route *before =
+        parse(STATIC_ROUTE("", MAPPING("a", 1, 1, "0:0") "," MAPPING("b", 1, 1, "")), 0);
+    struct rq_route *same =
+        parse(STATIC_ROUTE("", MAPPING("a", 2, 1, "0:1") "," MAPPING("b", 1, 1, "")), 0);
+    struct rq_route *after =
+        parse(STATIC_ROUTE("", MAPPING("a", 1, 1, "0:0") "," MAPPING("b", 2, 1, "0:0")), 0);
+    ck_assert(rq_route_equal(before, same));
+    ck_assert(!rq_route_equal(before, after));
+    rq_route_release(before);
+    rq_route_release(same);
+    rq_route_release(after);
+}
+END_TEST
+
+START_TEST(an_ordered_static_topic_is_sent_to_as_its_configuration_says)
+{
+    struct rq_route *route =
+        parse(STATIC_ROUTE("\"orderTopicConf\":\"b:1\",", MAPPING("a", 1, 2, "0:0,1:1")), 0);
+    ck_assert_uint_eq(route->publish_count, 1);
+    ck_assert_str_eq(route->publish[0].broker_name, "b");
+    ck_assert_uint_eq(route->subscribe_count, 2);
+    ck_assert_str_eq(route->subscribe[1].broker_name, LOGICAL);
+    rq_route_release(route);
+}
+END_TEST
+
 START_TEST(bad_answers_are_errors)
 {
     struct rq_route *route = NULL;
     const char *bad[] = {"", "[", "{\"queueDatas\":",
-                         ROUTE("", QUEUE("a", 9999999, 9999999, 6), BROKER("a", "0:\"h:1\""))};
+                         ROUTE("", QUEUE("a", 9999999, 9999999, 6), BROKER("a", "0:\"h:1\"")),
+                         STATIC_ROUTE("", MAPPING("a", 1, 9999999, "0:0"))};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         rmq_error *err = NULL;
         ck_assert_int_eq(rq_route_create("T", rq_slice_str(bad[i]), 0, &env, &route, &err),
@@ -210,6 +270,9 @@ Suite *route_suite(void)
     tcase_add_test(cases, routes_are_compared_by_content);
     tcase_add_test(cases, an_answer_of_more_queues_or_brokers_than_a_topic_can_have_is_refused);
     tcase_add_test(cases, every_broker_of_a_route_is_found_by_its_name);
+    tcase_add_test(cases, a_static_topic_has_logical_queues_wherever_they_are);
+    tcase_add_test(cases, a_queue_that_is_mapped_anew_makes_another_route);
+    tcase_add_test(cases, an_ordered_static_topic_is_sent_to_as_its_configuration_says);
     tcase_add_test(cases, bad_answers_are_errors);
     suite_add_tcase(suite, cases);
     return suite;
