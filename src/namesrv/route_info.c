@@ -36,6 +36,7 @@ static void free_topic(void *p)
         rq_free(topic->queues[i].broker);
     }
     rq_free(topic->queues);
+    rq_live_topic_unmap(topic);
     rq_free(topic);
 }
 
@@ -236,6 +237,18 @@ static bool is_outdated(const struct rq_live_addr *entry,
            entry->version.state_version > topics->version.state_version;
 }
 
+/* A mapping counts for the broker that it names, as in Java. */
+static rmq_status put_mappings(struct rq_route_info *info, const struct rq_topic_table *topics)
+{
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; i < topics->mapping_count && !st; i++) {
+        const struct rq_queue_mapping_info *mapping = &topics->mappings[i];
+        struct rq_live_topic *topic = rq_map_get(&info->topics, rq_slice_str(mapping->topic));
+        st = topic ? rq_live_topic_map(topic, mapping) : RMQ_OK;
+    }
+    return st;
+}
+
 static rmq_status put_topics(struct rq_route_info *info, const struct rq_live_broker *broker,
                              const struct rq_live_addr *entry, const struct rq_topic_table *topics,
                              bool first)
@@ -253,7 +266,7 @@ static rmq_status put_topics(struct rq_route_info *info, const struct rq_live_br
             return RMQ_ERR_NOMEM;
         }
     }
-    return RMQ_OK;
+    return changed ? put_mappings(info, topics) : RMQ_OK;
 }
 
 /* Topics of the broker that its full registration does not name. Without memory they stay. */

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/queue_mapping.h"
+
 /* The queues of a topic on one broker. */
 struct rq_live_queues {
     char *broker;
@@ -17,9 +19,28 @@ struct rq_live_queues {
     int32_t sys_flag;
 };
 
+/* The logical queues that a broker leads. It stays while the topic does, also when the broker
+ * goes. */
+struct rq_live_mapping {
+    struct rq_queue_mapping_info info;
+    char *texts; /* its own */
+};
+
 struct rq_live_topic {
     struct rq_live_queues *queues;
     size_t count;
+    struct rq_live_mapping *mappings; /* of a static topic: what brokers have told of its queues */
+    size_t mapping_count;
 };
+
+/* ---- mappings of static topics: route_mapping.c ---- */
+
+/* Keeps a copy of what a broker tells, in the place of what it told before. */
+rmq_status rq_live_topic_map(struct rq_live_topic *topic, const struct rq_queue_mapping_info *info);
+void rq_live_topic_unmap(struct rq_live_topic *topic); /* frees all */
+
+/* "topicQueueMappingByBroker":{…} */
+void rq_live_topic_write_mappings(const struct rq_live_topic *topic, bool bare_keys,
+                                  struct rq_buf *out);
 
 #endif

@@ -119,7 +119,12 @@ bool rq_route_info_write_route(const struct rq_route_info *info, struct rq_slice
             first = false;
         }
     }
-    rq_buf_add_str(out, "]}");
+    rq_buf_add_char(out, ']');
+    if (topic->mapping_count) {
+        rq_buf_add_char(out, ',');
+        rq_live_topic_write_mappings(topic, form->bare_keys, out);
+    }
+    rq_buf_add_char(out, '}');
     return found;
 }
 

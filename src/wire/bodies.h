@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/slice.h"
 #include "wire/mq.h"
+#include "wire/queue_mapping.h"
 #include "wire/route.h"
 #include "wire/subscription.h"
 
@@ -128,6 +129,8 @@ void rq_topic_config_write_text(const struct rq_topic_config *topic, struct rq_b
 struct rq_topic_table {
     struct rq_topic_config *topics;
     size_t count;
+    struct rq_queue_mapping_info *mappings; /* of static topics */
+    size_t mapping_count;
     struct rq_data_version version;
     void *texts; /* owner of texts that are in no JSON, or NULL */
     cJSON *json;

@@ -12,4 +12,7 @@ rmq_status rq_topic_table_read(const cJSON *wrapper, struct rq_topic_table *out,
 rmq_status rq_topic_attributes_parse(const cJSON *json, struct rq_topic_config *out,
                                      rmq_error **err);
 
+/* Adds one mapping to a table that has room for it; one without a broker name is passed over. */
+rmq_status rq_topic_mapping_read(const cJSON *json, struct rq_topic_table *out, rmq_error **err);
+
 #endif

@@ -68,6 +68,26 @@ static rmq_status parse_topic(const cJSON *json, struct rq_topic_config *out, rm
     return rq_topic_attributes_parse(rq_json_get(json, "attributes"), out, err);
 }
 
+rmq_status rq_topic_mapping_read(const cJSON *json, struct rq_topic_table *out, rmq_error **err)
+{
+    struct rq_queue_mapping_info *mapping = &out->mappings[out->mapping_count];
+    rmq_status st = rq_queue_mapping_info_parse(json, mapping, NULL);
+    if (st == RMQ_OK) {
+        mapping->topic = json->string ? json->string : mapping->topic;
+        out->mapping_count++;
+    }
+    return st == RMQ_ERR_NOMEM ? rq_error_set(err, st, "no memory for a queue mapping") : RMQ_OK;
+}
+
+static rmq_status read_mappings(const cJSON *json, struct rq_topic_table *out, rmq_error **err)
+{
+    rmq_status st = rq_body_array(rq_body_count(json), sizeof *out->mappings, &out->mappings, err);
+    for (const cJSON *item = rq_body_first(st ? NULL : json); item && !st; item = item->next) {
+        st = rq_topic_mapping_read(item, out, err);
+    }
+    return st;
+}
+
 rmq_status rq_topic_table_read(const cJSON *wrapper, struct rq_topic_table *out, rmq_error **err)
 {
     const cJSON *topics = rq_json_get(wrapper, "topicConfigTable");
@@ -79,7 +99,7 @@ rmq_status rq_topic_table_read(const cJSON *wrapper, struct rq_topic_table *out,
             return st;
         }
     }
-    return st;
+    return st ? st : read_mappings(rq_json_get(wrapper, "topicQueueMappingInfoMap"), out, err);
 }
 
 rmq_status rq_topic_table_parse(struct rq_slice json, struct rq_topic_table *out, rmq_error **err)
@@ -100,6 +120,10 @@ void rq_topic_table_clear(struct rq_topic_table *table)
     for (size_t i = 0; i < table->count; i++) {
         rq_free(table->topics[i].attributes);
     }
+    for (size_t i = 0; i < table->mapping_count; i++) {
+        rq_queue_mapping_info_clear(&table->mappings[i]);
+    }
+    rq_free(table->mappings);
     rq_free(table->topics);
     rq_free(table->texts);
     rq_json_free(table->json);
@@ -153,6 +177,12 @@ void rq_topic_table_write(const struct rq_topic_table *table, struct rq_buf *out
     for (size_t i = 0; i < table->count; i++) {
         rq_json_add_member(out, &first, table->topics[i].name);
         write_topic(&table->topics[i], out);
+    }
+    first = true;
+    rq_buf_add_str(out, "},\"topicQueueMappingInfoMap\":{");
+    for (size_t i = 0; i < table->mapping_count; i++) {
+        rq_json_add_member(out, &first, table->mappings[i].topic);
+        rq_queue_mapping_info_write(&table->mappings[i], false, out);
     }
     rq_buf_add_str(out, "}}");
 }

@@ -105,6 +105,7 @@
     X(QUERY_ASSIGNMENT, 400)                                                                       \
     X(SET_MESSAGE_REQUEST_MODE, 401)                                                               \
     X(GET_ALL_MESSAGE_REQUEST_MODE, 402)                                                           \
+    X(UPDATE_AND_CREATE_STATIC_TOPIC, 513)                                                         \
     X(GET_BROKER_MEMBER_GROUP, 901)                                                                \
     X(BROKER_HEARTBEAT, 904)                                                                       \
     X(NOTIFY_MIN_BROKER_ID_CHANGE, 905)                                                            \

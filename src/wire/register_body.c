@@ -15,8 +15,9 @@
 #include "wire/compress.h"
 #include "wire/frame.h"
 
-#define REGISTER_LEVEL 9
-#define TOPIC_MIN_SIZE 13 /* length, and the shortest text "t 1 1 6 X": bounds the count */
+#define REGISTER_LEVEL   9
+#define MAPPING_MIN_SIZE 6  /* length, and "{}" */
+#define TOPIC_MIN_SIZE   13 /* length, and the shortest text "t 1 1 6 X": bounds the count */
 
 /* Cuts the next word off and puts a NUL behind it; false at the end. */
 static bool next_word(char **p, char *end, struct rq_slice *word)
@@ -83,8 +84,29 @@ static rmq_status parse_topics(struct rq_cursor *c, struct rq_topic_table *out, 
     return st;
 }
 
-static rmq_status parse_compressed(struct rq_slice body, size_t max_out, struct rq_topic_table *out,
-                                   rmq_error **err)
+/* What follows the filter servers. Each JSON tree goes to the table's holder. A mapping that cannot
+ * be read is passed over. */
+static rmq_status parse_mappings(struct rq_cursor *c, struct rq_topic_table *out, rmq_error **err)
+{
+    (void)rq_cursor_slice(c, rq_cursor_be32(c)); /* filter servers */
+    uint32_t count = rq_cursor_be32(c);
+    if (!rq_cursor_ok(c) || count > rq_cursor_left(c) / MAPPING_MIN_SIZE) {
+        return RMQ_OK; /* a sender that has none of this */
+    }
+    rmq_status st = rq_body_array(count, sizeof *out->mappings, &out->mappings, err);
+    for (uint32_t i = 0; i < count && st == RMQ_OK; i++) {
+        struct rq_slice text = rq_cursor_slice(c, rq_cursor_be32(c));
+        cJSON *json = NULL;
+        if (rq_cursor_ok(c) && rq_json_parse(text, &json, NULL) == RMQ_OK) {
+            cJSON_AddItemToArray(out->json, json);
+            st = rq_topic_mapping_read(json, out, err);
+        }
+    }
+    return st;
+}
+
+static rmq_status parse_compressed(struct rq_slice body, int32_t version, size_t max_out,
+                                   struct rq_topic_table *out, rmq_error **err)
 {
     char *plain = NULL;
     size_t n = 0;
@@ -94,12 +116,12 @@ static rmq_status parse_compressed(struct rq_slice body, size_t max_out, struct 
     }
     out->texts = plain;
     struct rq_cursor c = rq_cursor(plain, n);
-    struct rq_slice version = rq_cursor_slice(&c, rq_cursor_be32(&c));
+    struct rq_slice data_version = rq_cursor_slice(&c, rq_cursor_be32(&c));
     cJSON *json = NULL;
-    if (!version.p) {
+    if (!data_version.p) {
         return rq_error_set(err, RMQ_ERR_PROTOCOL, "registration of %zu bytes is cut", n);
     }
-    st = rq_json_parse(version, &json, err);
+    st = rq_json_parse(data_version, &json, err);
     if (st) {
         return st;
     }
@@ -109,8 +131,8 @@ static rmq_status parse_compressed(struct rq_slice body, size_t max_out, struct 
     if (!out->json) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a registration");
     }
-    /* Filter servers and queue mappings behind it are of no use here. */
-    return parse_topics(&c, out, err);
+    st = parse_topics(&c, out, err);
+    return st || version < RQ_VERSION_V5_0_0 ? st : parse_mappings(&c, out, err);
 }
 
 static rmq_status parse_json(struct rq_slice body, struct rq_topic_table *out, rmq_error **err)
@@ -125,10 +147,9 @@ static rmq_status parse_json(struct rq_slice body, struct rq_topic_table *out, r
 rmq_status rq_register_body_parse(struct rq_slice body, bool compressed, int32_t version,
                                   size_t max_out, struct rq_topic_table *out, rmq_error **err)
 {
-    (void)version; /* what depends on it lies behind all that is read */
     *out = (struct rq_topic_table){0};
-    rmq_status st =
-        compressed ? parse_compressed(body, max_out, out, err) : parse_json(body, out, err);
+    rmq_status st = compressed ? parse_compressed(body, version, max_out, out, err)
+                               : parse_json(body, out, err);
     if (st) {
         rq_topic_table_clear(out);
     }
@@ -167,7 +188,13 @@ rmq_status rq_register_body_write_compressed(const struct rq_topic_table *table,
     }
     rq_buf_add_be32(&plain, 2);
     rq_buf_add(&plain, "[]", 2);
-    rq_buf_add_be32(&plain, 0); /* queue mappings: our version is above V5_0_0 */
+    rq_buf_add_be32(&plain, (uint32_t)table->mapping_count); /* our version is above V5_0_0 */
+    for (size_t i = 0; i < table->mapping_count; i++) {
+        size_t at = plain.len;
+        rq_buf_add_be32(&plain, 0);
+        rq_queue_mapping_info_write(&table->mappings[i], false, &plain);
+        close_text(&plain, at);
+    }
     rmq_status st = rq_buf_status(&plain);
     if (st == RMQ_OK) {
         st = rq_compress(RQ_COMPRESSION_ZLIB, REGISTER_LEVEL, rq_slice(plain.data, plain.len), out,

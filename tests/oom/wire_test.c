@@ -40,7 +40,8 @@ struct operation {
     "\"producerDataSet\":[{\"groupName\":\"p\"}]}"
 #define TOPICS                                                                                     \
     "{\"dataVersion\":{\"counter\":1},\"topicConfigTable\":{\"T\":{\"attributes\":{\"k\":\"v\"},"  \
-    "\"perm\":6}}}"
+    "\"perm\":6}},\"topicQueueMappingInfoMap\":{\"T\":{\"bname\":\"b\",\"currIdMap\":{0:1,1:0},"   \
+    "\"topic\":\"T\"}}}"
 #define OFFSETS "{\"offsetTable\":{{\"brokerName\":\"b\",\"queueId\":0,\"topic\":\"t\"}:5}}"
 
 static rmq_status encode_frame(rmq_error **err)

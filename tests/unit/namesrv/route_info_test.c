@@ -112,6 +112,66 @@ START_TEST(a_route_of_ours_is_read_by_our_own_parser)
 }
 END_TEST
 
+/* Broker "a" or "b" says that it leads a logical queue of topic T. */
+static void map_queue(const char *broker, int64_t counter, int32_t logical, int64_t epoch)
+{
+    struct rq_topic_config topics[] = {{.name = "TBW102"}, {.name = "T", .read_queue_nums = 1}};
+    struct rq_queue_mapping_id id = {.logical = logical, .physical = 0};
+    struct rq_queue_mapping_info mapping = {.topic = "T",
+                                            .scope = RQ_MAPPING_SCOPE_GLOBAL,
+                                            .broker_name = broker,
+                                            .total_queues = 2,
+                                            .epoch = epoch,
+                                            .ids = &id,
+                                            .id_count = 1};
+    const struct rq_topic_table table = {.topics = topics,
+                                         .count = 2,
+                                         .mappings = &mapping,
+                                         .mapping_count = 1,
+                                         .version = {.counter = counter}};
+    const struct rq_hdr_register_broker header = {.broker_name = name(broker),
+                                                  .broker_addr = name(broker),
+                                                  .cluster_name = name("C"),
+                                                  .ha_server_addr = name("ha")};
+    const struct rq_live_addr *master = NULL;
+    ck_assert_int_eq(rq_route_info_register(&info, &header, &table, broker, 0, &master),
+                     RQ_REGISTERED);
+}
+
+#define MAPPED(broker, key, epoch)                                                                 \
+    "\"" broker "\":{\"bname\":\"" broker "\",\"currIdMap\":{" key                                 \
+    ":0},\"dirty\":false,\"epoch\":" epoch                                                         \
+    ",\"scope\":\"__global__\",\"topic\":\"T\",\"totalQueues\":2}"
+
+START_TEST(the_route_of_a_static_topic_tells_who_leads_its_queues)
+{
+    map_queue("a", 1, 0, 5);
+    map_queue("b", 1, 1, 5);
+    ck_assert_ptr_nonnull(
+        strstr(route("T", false), "],\"topicQueueMappingByBroker\":{" MAPPED(
+                                      "a", "\"0\"", "5") "," MAPPED("b", "\"1\"", "5") "}}"));
+    ck_assert_ptr_nonnull(strstr(route("T", true), MAPPED("a", "0", "5")));
+    map_queue("b", 1, 0, 6); /* the version has not changed: nor has anything else */
+    ck_assert_ptr_nonnull(strstr(route("T", true), MAPPED("b", "1", "5")));
+    map_queue("b", 2, 0, 6);
+    ck_assert_ptr_nonnull(strstr(route("T", true), MAPPED("b", "0", "6")));
+    ck_assert_ptr_null(strstr(route("TBW102", true), "topicQueueMappingByBroker"));
+}
+END_TEST
+
+START_TEST(what_a_broker_has_told_of_a_static_topic_stays_until_the_topic_goes)
+{
+    map_queue("a", 1, 0, 5);
+    map_queue("b", 1, 1, 5);
+    rq_route_info_unregister(&info, name("b"), name("b"));
+    ck_assert_ptr_nonnull(strstr(route("T", true), MAPPED("b", "1", "5")));
+    rq_route_info_remove_topic(&info, name("T"), name(""));
+    enroll("a", 0, "a", 2, "T", 4, 0);
+    ck_assert_ptr_nonnull(strstr(route("T", true), "\"queueDatas\":[{"));
+    ck_assert_ptr_null(strstr(route("T", true), "topicQueueMappingByBroker"));
+}
+END_TEST
+
 START_TEST(a_first_registration_with_a_single_topic_is_refused)
 {
     ck_assert_int_eq(enroll("a", 0, "1:1", 1, NULL, 0, 0), RQ_REGISTER_REFUSED);
@@ -354,6 +414,8 @@ Suite *route_info_suite(void)
     tcase_add_test(tc, a_registered_broker_is_in_the_route_of_its_topics);
     tcase_add_test(tc, two_brokers_of_one_name_are_told_once);
     tcase_add_test(tc, a_route_of_ours_is_read_by_our_own_parser);
+    tcase_add_test(tc, the_route_of_a_static_topic_tells_who_leads_its_queues);
+    tcase_add_test(tc, what_a_broker_has_told_of_a_static_topic_stays_until_the_topic_goes);
     tcase_add_test(tc, a_first_registration_with_a_single_topic_is_refused);
     tcase_add_test(tc, a_name_with_a_nul_inside_is_refused);
     tcase_add_test(tc, queues_change_only_with_the_version_of_the_table);

@@ -178,6 +178,52 @@ START_TEST(assignments_tell_queues_and_whether_they_are_popped)
 }
 END_TEST
 
+START_TEST(mappings_of_static_topics_come_with_either_form_of_a_registration)
+{
+    struct rq_topic_config topic = {.name = "S", .read_queue_nums = 2, .write_queue_nums = 2};
+    struct rq_queue_mapping_id ids[] = {{.logical = 0, .physical = 1},
+                                        {.logical = 5, .physical = 0}};
+    struct rq_queue_mapping_info mapping = {.topic = "S",
+                                            .scope = RQ_MAPPING_SCOPE_GLOBAL,
+                                            .broker_name = "b",
+                                            .total_queues = 6,
+                                            .epoch = 1700000000000,
+                                            .ids = ids,
+                                            .id_count = 2};
+    const struct rq_topic_table table = {
+        .topics = &topic, .count = 1, .mappings = &mapping, .mapping_count = 1};
+    for (int compressed = 0; compressed < 2; compressed++) {
+        struct rq_buf out;
+        struct rq_topic_table back;
+        rq_buf_init(&out, 0);
+        if (compressed) {
+            ck_assert_int_eq(rq_register_body_write_compressed(&table, &out, NULL), RMQ_OK);
+        } else {
+            rq_register_body_write(&table, &out);
+        }
+        struct rq_slice body = rq_slice(out.data, out.len);
+        ck_assert_int_eq(rq_register_body_parse(body, compressed, 479, 1 << 20, &back, NULL),
+                         RMQ_OK);
+        ck_assert_uint_eq(back.mapping_count, 1);
+        ck_assert_str_eq(back.mappings[0].topic, "S");
+        ck_assert_str_eq(back.mappings[0].broker_name, "b");
+        ck_assert_str_eq(back.mappings[0].scope, RQ_MAPPING_SCOPE_GLOBAL);
+        ck_assert_int_eq(back.mappings[0].total_queues, 6);
+        ck_assert_int_eq(back.mappings[0].epoch, 1700000000000);
+        ck_assert_uint_eq(back.mappings[0].id_count, 2);
+        ck_assert_int_eq(back.mappings[0].ids[1].logical, 5);
+        ck_assert_int_eq(back.mappings[0].ids[1].physical, 0);
+        rq_topic_table_clear(&back);
+        if (compressed) { /* before 5.0 there was no such section */
+            ck_assert_int_eq(rq_register_body_parse(body, true, 407, 1 << 20, &back, NULL), RMQ_OK);
+            ck_assert_uint_eq(back.mapping_count, 0);
+            rq_topic_table_clear(&back);
+        }
+        rq_buf_free(&out);
+    }
+}
+END_TEST
+
 START_TEST(a_compressed_registration_reads_back)
 {
     struct rq_topic_config topics[2] = {
@@ -254,6 +300,7 @@ Suite *bodies_suite(void)
     tcase_add_test(tc, heartbeats_locks_offsets_and_lists_mean_the_same_when_written_again);
     tcase_add_test(tc, routes_clusters_and_topics_mean_the_same_when_written_again);
     tcase_add_test(tc, assignments_tell_queues_and_whether_they_are_popped);
+    tcase_add_test(tc, mappings_of_static_topics_come_with_either_form_of_a_registration);
     tcase_add_test(tc, a_compressed_registration_reads_back);
     tcase_add_test(tc, a_heartbeat_has_a_most_of_topics_and_of_codes);
     suite_add_tcase(suite, tc);
