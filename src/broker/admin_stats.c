@@ -88,7 +88,9 @@ static void add_topic_stats(const struct rq_request *request, struct rq_slice gr
     for (int32_t i = 0; i < topic.read_queue_nums; i++) {
         int64_t max = rq_store_max_offset(broker->store, name, i);
         int64_t offset = rq_offsets_query(&broker->offsets, group, name, i);
-        offset = offset < 0 ? 0 : offset;
+        if (offset < 0 && !topic.is_static) { /* there it may stand at another physical queue */
+            offset = 0;
+        }
         int64_t time_ms = offset > 0 ? rq_store_time_of(broker->store, name, i, offset - 1) : 0;
         add_queue_key(request, name, i, *first, out);
         *first = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Topics by request (17, 18, 21, 202, 215, 305, 351). Loop thread. Counterparts:
+/* Topics by request (17, 18, 21, 215, 305, 351). Loop thread. Counterparts:
  * AdminBrokerProcessor, TopicConfigManager. */
 #include "base/list.h"
 #include "base/log.h"
@@ -59,15 +59,22 @@ static bool queues_ok(int32_t queues)
     return queues >= 0 && queues <= RQ_TOPIC_QUEUES_MAX;
 }
 
-rmq_status rq_admin_put_topic(struct rmq_broker *broker, struct rq_slice name,
-                              const struct rq_topic_info *info, struct rq_slice attributes,
-                              bool *changed, rmq_error **err)
+rmq_status rq_admin_check_topic(struct rmq_broker *broker, struct rq_slice name,
+                                const struct rq_topic_info *info, rmq_error **err)
 {
     rmq_status st = check_name(broker, name, err);
     if (!st && (!queues_ok(info->read_queue_nums) || !queues_ok(info->write_queue_nums))) {
         st = rq_error_set(err, RMQ_ERR_INVALID, "%d read and %d write queues are not in 0 … %d",
                           info->read_queue_nums, info->write_queue_nums, RQ_TOPIC_QUEUES_MAX);
     }
+    return st;
+}
+
+rmq_status rq_admin_put_topic(struct rmq_broker *broker, struct rq_slice name,
+                              const struct rq_topic_info *info, struct rq_slice attributes,
+                              bool *changed, rmq_error **err)
+{
+    rmq_status st = rq_admin_check_topic(broker, name, info, err);
     if (st) {
         return st;
     }
@@ -87,7 +94,7 @@ static rmq_status alter_attributes(struct rmq_broker *broker, struct rq_slice to
     return st;
 }
 
-static void answer_put(const struct rq_request *request, rmq_status st, rmq_error *err)
+void rq_admin_answer_put(const struct rq_request *request, rmq_status st, rmq_error *err)
 {
     if (st) {
         rq_request_answer(request,
@@ -99,6 +106,18 @@ static void answer_put(const struct rq_request *request, rmq_status st, rmq_erro
     rmq_error_destroy(err);
 }
 
+struct rq_topic_info rq_admin_topic_info(const struct rq_hdr_create_topic *header)
+{
+    return (struct rq_topic_info){
+        .read_queue_nums = header->read_queue_nums,
+        .write_queue_nums = header->write_queue_nums,
+        .perm = header->perm,
+        .sys_flag = header->topic_sys_flag,
+        .order = header->order,
+        .multi_tag = rq_slice_eq_str(header->topic_filter_type, "MULTI_TAG"),
+    };
+}
+
 void rq_process_create_topic(const struct rq_request *request)
 {
     struct rq_hdr_create_topic header;
@@ -107,18 +126,11 @@ void rq_process_create_topic(const struct rq_request *request)
     if (!rq_request_decode(request, &rq_tab_create_topic, &header)) {
         return;
     }
-    const struct rq_topic_info info = {
-        .read_queue_nums = header.read_queue_nums,
-        .write_queue_nums = header.write_queue_nums,
-        .perm = header.perm,
-        .sys_flag = header.topic_sys_flag,
-        .order = header.order,
-        .multi_tag = rq_slice_eq_str(header.topic_filter_type, "MULTI_TAG"),
-    };
+    const struct rq_topic_info info = rq_admin_topic_info(&header);
     rq_buf_init(&attributes, 0);
     if (alter_attributes(request->broker, header.topic, header.attributes, &attributes, &err)) {
         rq_buf_free(&attributes);
-        answer_put(request, RMQ_ERR_STATE, err);
+        rq_admin_answer_put(request, RMQ_ERR_STATE, err);
         return;
     }
     struct rq_slice text = rq_slice(attributes.data, attributes.len);
@@ -126,7 +138,7 @@ void rq_process_create_topic(const struct rq_request *request)
     RQ_LOG(INFO, "topic created or changed by request", "topic=%.*s queues=%d perm=%d status=%s",
            RQ_TEXT(header.topic), info.write_queue_nums, info.perm, rmq_status_name(st));
     rq_buf_free(&attributes);
-    answer_put(request, st, err);
+    rq_admin_answer_put(request, st, err);
 }
 
 /* {"+key":"value","-key":""} as a header has it. */
@@ -178,12 +190,13 @@ void rq_process_create_topics(const struct rq_request *request)
         st = st ? st : put_topic(request->broker, item, &err);
     }
     rq_json_free(json);
-    answer_put(request, st, err);
+    rq_admin_answer_put(request, st, err);
 }
 
 static void remove_topic(struct rmq_broker *broker, struct rq_slice name)
 {
     (void)rq_topics_remove(&broker->topics, name);
+    (void)rq_queue_mappings_remove(&broker->mappings, name);
     rq_offsets_remove_topic(&broker->offsets, name);
     rq_stats_forget(&broker->stats, name, rq_slice(NULL, 0));
     rq_store_delete_topic(broker->store, name);
@@ -239,14 +252,38 @@ void rq_process_delete_topic(const struct rq_request *request)
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
 }
 
+/* What a slave copies of the static topics. */
+static void write_mappings(struct rq_queue_mappings *mappings, struct rq_buf *out)
+{
+    struct rq_data_version version = rq_queue_mappings_version(mappings);
+    rq_buf_add_str(out, ",\"mappingDataVersion\":");
+    rq_data_version_write(&version, out);
+    rq_buf_add_str(out, ",\"topicQueueMappingDetailMap\":");
+    rq_queue_mappings_write_details(mappings, out);
+}
+
 void rq_process_all_topics(const struct rq_request *request)
 {
     struct rq_buf body;
     rq_buf_init(&body, 0);
     rq_buf_add_char(&body, '{');
     rq_topics_write(&request->broker->topics, &body, rq_slice(NULL, 0), ~0);
+    write_mappings(&request->broker->mappings, &body);
     rq_buf_add_char(&body, '}');
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
+}
+
+/* Adds the mapping of a static topic to its JSON, which ends with a brace. */
+static void add_mapping(struct rmq_broker *broker, struct rq_slice topic, struct rq_buf *out)
+{
+    struct rq_queue_mapping *mapping = rq_queue_mappings_get(&broker->mappings, topic);
+    if (mapping && rq_buf_status(out) == RMQ_OK) {
+        out->len--;
+        rq_buf_add_str(out, ",\"mappingDetail\":");
+        rq_queue_mapping_write(mapping, out);
+        rq_buf_add_char(out, '}');
+    }
+    rq_queue_mapping_release(mapping);
 }
 
 void rq_process_get_topic(const struct rq_request *request)
@@ -258,6 +295,9 @@ void rq_process_get_topic(const struct rq_request *request)
     }
     rq_buf_init(&body, 0);
     if (rq_topics_write_one(&request->broker->topics, header.topic, &body)) {
+        if (header.lo) {
+            add_mapping(request->broker, header.topic, &body);
+        }
         rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
         return;
     }

@@ -24,6 +24,9 @@ static void persist_tables(struct rmq_broker *broker)
     rmq_status st = rq_topics_persist(&broker->topics, &err);
     note_failure("topics", st, err);
     err = NULL;
+    st = rq_queue_mappings_persist(&broker->mappings, &err);
+    note_failure("mappings of static topics", st, err);
+    err = NULL;
     st = rq_groups_persist(&broker->groups, &err);
     note_failure("groups", st, err);
     err = NULL;

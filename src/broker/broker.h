@@ -21,12 +21,15 @@
 #include "broker/fault.h"
 #include "broker/groups.h"
 #include "broker/hold.h"
+#include "broker/mapping_upkeep.h"
 #include "broker/offsets.h"
 #include "broker/options.h"
 #include "broker/pop_checkpoint.h"
 #include "broker/pop_hold.h"
 #include "broker/queue_locks.h"
+#include "broker/queue_mappings.h"
 #include "broker/registration.h"
+#include "broker/remotes.h"
 #include "broker/request_modes.h"
 #include "broker/schedule.h"
 #include "broker/stats.h"
@@ -100,6 +103,7 @@ struct rmq_broker {
     struct rq_store *store;
 
     struct rq_topics topics;
+    struct rq_queue_mappings mappings;
     struct rq_groups groups;
     struct rq_offsets offsets;
     struct rq_clients clients;
@@ -115,6 +119,8 @@ struct rmq_broker {
     struct rq_mutex pop_locks[RQ_POP_LOCKS];
     struct rq_timers timers;
     struct rq_registration registration;
+    struct rq_remotes remotes;
+    struct rq_mapping_upkeep mapping_upkeep;
     struct rq_fault fault;
     struct rq_stats stats;
     struct rq_http *http; /* NULL: no metrics; immutable after start */
@@ -209,6 +215,7 @@ void rq_process_query_message(const struct rq_request *request);
 void rq_process_view_message(const struct rq_request *request);
 void rq_process_create_topic(const struct rq_request *request);
 void rq_process_create_topics(const struct rq_request *request);
+void rq_process_create_static_topic(const struct rq_request *request);
 void rq_process_delete_topic(const struct rq_request *request);
 void rq_process_all_topics(const struct rq_request *request);
 void rq_process_get_topic(const struct rq_request *request);

@@ -2,7 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * Parked pulls. Parking and arrival race: the arrival may be dispatched after the pull has looked
- * and before it is parked; so the parking thread looks at the queue's end once more afterwards.
+ * and before it is parked; so the parking thread looks at the queue's end once more afterwards. The
+ * same goes for a change of a static topic's mapping.
  * Counterpart: PullRequestHoldService.
  */
 #include "broker/hold.h"
@@ -14,6 +15,7 @@
 #include "base/time.h"
 #include "broker/broker.h"
 #include "broker/filter.h"
+#include "broker/pull_static.h"
 
 #define KEY_MAX 512
 /* more are answered at once: a bound on memory, far beyond what consumers need */
@@ -68,6 +70,7 @@ static void free_parked(struct parked *parked)
 {
     rq_conn_release(parked->conn);
     rq_shared_subscription_release(parked->pull.sub);
+    rq_pull_static_release(parked->pull.mapped);
     rq_free(parked);
 }
 
@@ -109,6 +112,7 @@ static struct parked *make_parked(struct rq_session *session, const struct rq_re
     if (pull->sub) {
         atomic_fetch_add_explicit(&pull->sub->refs, 1, memory_order_relaxed);
     }
+    (void)rq_pull_static_retain(pull->mapped);
     parked->deadline_ms = rq_deadline_ms(timeout_ms < 0 ? 0 : timeout_ms);
     return parked;
 }
@@ -293,6 +297,20 @@ void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arriva
     }
 }
 
+/* Detaches what a group, or anybody (NULL), has parked at a queue. */
+static void take_locked(struct rq_hold *hold, struct hold_queue *queue,
+                        const struct rq_slice *group, struct rq_list *woken)
+{
+    RQ_LIST_FOREACH_SAFE(node, next, &queue->parked)
+    {
+        struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
+        if (!group || rq_slice_eq(parked->pull.group, *group)) {
+            detach_locked(hold, parked);
+            rq_list_add_tail(woken, &parked->of_queue);
+        }
+    }
+}
+
 void rq_hold_reset(struct rq_hold *hold, struct rq_slice topic, int32_t queue_id,
                    struct rq_slice group)
 {
@@ -302,13 +320,23 @@ void rq_hold_reset(struct rq_hold *hold, struct rq_slice topic, int32_t queue_id
     rq_mutex_lock(&hold->lock);
     struct hold_queue *queue = rq_map_get(&hold->queues, key_of(topic, queue_id, text));
     if (queue) {
-        RQ_LIST_FOREACH_SAFE(node, next, &queue->parked)
-        {
-            struct parked *parked = RQ_CONTAINER_OF(node, struct parked, of_queue);
-            if (rq_slice_eq(parked->pull.group, group)) {
-                detach_locked(hold, parked);
-                rq_list_add_tail(&woken, &parked->of_queue);
-            }
+        take_locked(hold, queue, &group, &woken);
+    }
+    rq_mutex_unlock(&hold->lock);
+    answer_all(hold, &woken);
+}
+
+void rq_hold_wake_topic(struct rq_hold *hold, struct rq_slice topic)
+{
+    char text[KEY_MAX];
+    struct rq_list woken;
+    rq_list_init(&woken);
+    struct rq_slice any = key_of(topic, 0, text);
+    rq_mutex_lock(&hold->lock);
+    const struct rq_map_entry *entry;
+    for (size_t i = 0; (entry = rq_map_next(&hold->queues, &i));) {
+        if (entry->key_len == any.n && memcmp(entry->key + 4, any.p + 4, any.n - 4) == 0) {
+            take_locked(hold, entry->value, NULL, &woken);
         }
     }
     rq_mutex_unlock(&hold->lock);
@@ -330,6 +358,10 @@ rmq_status rq_hold_park(struct rq_hold *hold, struct rq_session *session,
     if (!put) {
         free_parked(parked);
         return closed ? RMQ_ERR_CLOSED : RMQ_ERR_NOMEM;
+    }
+    if (pull->mapped && rq_pull_static_is_outdated(hold->broker, pull->mapped)) {
+        rq_hold_wake_topic(hold, pull->topic);
+        return RMQ_OK;
     }
     int64_t end = rq_store_max_offset(hold->broker->store, pull->topic, pull->queue_id);
     if (end > pull->offset) {

@@ -25,6 +25,7 @@
 
 struct rmq_broker;
 struct rq_session;
+struct rq_pull_static;
 
 /* A pull once it has been checked. Borrowed for calls; a parked one has copies. */
 struct rq_pull {
@@ -38,6 +39,7 @@ struct rq_pull {
     int64_t slow_broker_id;
     int64_t offset;
     struct rq_shared_subscription *sub; /* NULL = every message */
+    struct rq_pull_static *mapped;      /* the logical queue of a static topic, else NULL */
 };
 
 struct rq_hold {
@@ -73,6 +75,10 @@ void rq_hold_arrived(struct rq_hold *hold, const struct rq_store_arrival *arriva
  * (One that another loop is about to park may still wait for its time.) Any loop thread. */
 void rq_hold_reset(struct rq_hold *hold, struct rq_slice topic, int32_t queue_id,
                    struct rq_slice group);
+
+/* The mapping of the topic's queues has changed: all that is parked there is answered now. Any
+ * thread. */
+void rq_hold_wake_topic(struct rq_hold *hold, struct rq_slice topic);
 
 /* The connection has closed: what it parked is forgotten. Loop thread of the session. */
 void rq_hold_drop(struct rq_hold *hold, struct rq_session *session);

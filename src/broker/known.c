@@ -154,7 +154,6 @@ static const struct rq_option rows[] = {
     KNOWN("filterSupportRetry"),
     KNOWN("flushConsumerOffsetHistoryInterval"),
     KNOWN("forceRegister"),
-    KNOWN("forwardTimeout"),
     KNOWN("globalColdReadThreshold"),
     KNOWN("haFlowControlEnable"),
     KNOWN("haHousekeepingInterval"),

@@ -2,9 +2,8 @@
 /* Copyright The librmq Authors */
 /* Offsets of groups and queues (14, 15, 29 … 32), their reset and copies (43, 45, 222, 314). Loop
  * thread. Counterparts: ConsumerManageProcessor, AdminBrokerProcessor. */
-#include <strings.h>
-
 #include "broker/broker.h"
+#include "broker/offset_static.h"
 #include "wire/names.h"
 
 static void answer_offset(const struct rq_request *request, int64_t offset)
@@ -26,7 +25,8 @@ void rq_process_query_offset(const struct rq_request *request)
 {
     struct rmq_broker *broker = request->broker;
     struct rq_hdr_query_consumer_offset header;
-    if (!rq_request_decode(request, &rq_tab_query_consumer_offset, &header)) {
+    if (!rq_request_decode(request, &rq_tab_query_consumer_offset, &header) ||
+        rq_static_query_offset(request, &header)) {
         return;
     }
     int64_t offset =
@@ -51,7 +51,8 @@ void rq_process_update_offset(const struct rq_request *request)
     struct rq_hdr_update_consumer_offset header;
     struct rq_topic_info topic;
     rmq_status st = RMQ_OK;
-    if (!rq_request_decode(request, &rq_tab_update_consumer_offset, &header)) {
+    if (!rq_request_decode(request, &rq_tab_update_consumer_offset, &header) ||
+        rq_static_update_offset(request, &header)) {
         return;
     }
     if (!rq_groups_exists(&broker->groups, header.consumer_group)) {
@@ -80,7 +81,8 @@ void rq_process_queue_offset(const struct rq_request *request)
 {
     struct rq_store *store = request->broker->store;
     struct rq_hdr_queue header;
-    if (!rq_request_decode(request, &rq_tab_queue, &header)) {
+    if (!rq_request_decode(request, &rq_tab_queue, &header) ||
+        rq_static_queue_offset(request, &header)) {
         return;
     }
     switch (request->in->header->code) {
@@ -101,13 +103,13 @@ void rq_process_queue_offset(const struct rq_request *request)
 void rq_process_search_offset(const struct rq_request *request)
 {
     struct rq_hdr_search_offset header;
-    if (!rq_request_decode(request, &rq_tab_search_offset, &header)) {
+    if (!rq_request_decode(request, &rq_tab_search_offset, &header) ||
+        rq_static_search_offset(request, &header)) {
         return;
     }
-    bool upper =
-        header.boundary_type.n == 5 && strncasecmp(header.boundary_type.p, "upper", 5) == 0;
-    answer_offset(request, rq_store_offset_by_time(request->broker->store, header.topic,
-                                                   header.queue_id, header.timestamp, upper));
+    answer_offset(request,
+                  rq_store_offset_by_time(request->broker->store, header.topic, header.queue_id,
+                                          header.timestamp, rq_search_is_upper(&header)));
 }
 
 void rq_process_all_offsets(const struct rq_request *request)

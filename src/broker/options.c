@@ -60,6 +60,8 @@ static const struct rq_option rows[] = {
         "Milliseconds between registrations at the name servers."),
     I32("registerBrokerTimeoutMills", register_broker_timeout_mills, "24000", 100, 600000,
         "Time for one registration."),
+    I64("forwardTimeout", forward_timeout, "3000", 1, 600000,
+        "Milliseconds that another broker has to answer when a static topic's messages are there."),
     I64("channelExpiredTimeout", channel_expired_timeout, "120000", 1000, INT64_MAX,
         "A client without heartbeat for so many milliseconds is forgotten."),
     I32("brokerPermission", broker_permission, "6", 0, 7, "4 read, 2 write."),

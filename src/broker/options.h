@@ -34,6 +34,7 @@ struct rq_broker_options {
     int32_t server_channel_max_idle_time_seconds;
     int32_t register_name_server_period;
     int32_t register_broker_timeout_mills;
+    int64_t forward_timeout;
     int64_t channel_expired_timeout;
 
     /* topics and groups */

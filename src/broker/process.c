@@ -45,6 +45,7 @@ static const struct {
     {RQ_REQ_VIEW_MESSAGE_BY_ID, rq_process_view_message},
     {RQ_REQ_UPDATE_AND_CREATE_TOPIC, rq_process_create_topic},
     {RQ_REQ_UPDATE_AND_CREATE_TOPIC_LIST, rq_process_create_topics},
+    {RQ_REQ_UPDATE_AND_CREATE_STATIC_TOPIC, rq_process_create_static_topic},
     {RQ_REQ_DELETE_TOPIC_IN_BROKER, rq_process_delete_topic},
     {RQ_REQ_GET_ALL_TOPIC_CONFIG, rq_process_all_topics},
     {RQ_REQ_GET_TOPIC_CONFIG, rq_process_get_topic},

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "broker/broker.h"
 #include "broker/filter.h"
+#include "broker/pull_static.h"
 #include "wire/names.h"
 
 enum {
@@ -73,6 +74,9 @@ static void send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int3
         result->suggest_pulling_from_slave ? pull->slow_broker_id : pull->broker_id;
     RQ_SET(pull_response, &fields, topic_sys_flag, pull->topic_sys_flag);
     RQ_SET(pull_response, &fields, group_sys_flag, pull->group_sys_flag);
+    if (pull->mapped) {
+        RQ_SET(pull_response, &fields, offset_delta, rq_pull_static_delta(pull->mapped));
+    }
     struct rq_frame_spec spec = rq_answer_spec(to, code, &rq_tab_pull_response, &fields);
     spec.remark = rq_slice_str(remark);
     size_t bytes = code == RQ_RESP_SUCCESS ? result->bytes : 0;
@@ -91,6 +95,20 @@ static void send_answer(struct rq_conn *conn, const struct rq_reply_to *to, int3
     (void)rq_conn_send(conn, out);
 }
 
+/* Tells of a static topic's logical queue what the physical one has given; the code for it. */
+static int32_t tell_logical(const struct rq_pull *pull, int32_t code,
+                            struct rq_store_result *result)
+{
+    struct rq_pull_offsets offsets = {.next_begin = result->next_begin_offset,
+                                      .min = result->min_offset,
+                                      .max = result->max_offset};
+    code = rq_pull_static_tell(pull->mapped, pull->offset, code, &offsets);
+    result->next_begin_offset = offsets.next_begin;
+    result->min_offset = offsets.min;
+    result->max_offset = offsets.max;
+    return code;
+}
+
 /* A reset by an administrator is answered before anything else, once. */
 static bool answer_reset(struct rmq_broker *broker, struct rq_conn *conn,
                          const struct rq_reply_to *to, const struct rq_pull *pull)
@@ -105,7 +123,26 @@ static bool answer_reset(struct rmq_broker *broker, struct rq_conn *conn,
     result.next_begin_offset = reset;
     result.min_offset = rq_store_min_offset(broker->store, pull->topic, pull->queue_id);
     result.max_offset = rq_store_max_offset(broker->store, pull->topic, pull->queue_id);
+    if (pull->mapped) {
+        (void)tell_logical(pull, RQ_RESP_SUCCESS, &result);
+    }
     send_answer(conn, to, RQ_RESP_PULL_OFFSET_MOVED, pull, "OFFSET_RESET", &result);
+    return true;
+}
+
+/* The topic's queues have been mapped anew: the consumer asks again and is told by the new
+ * mapping. */
+static bool answer_outdated(struct rmq_broker *broker, struct rq_conn *conn,
+                            const struct rq_reply_to *to, const struct rq_pull *pull)
+{
+    if (!pull->mapped || !rq_pull_static_is_outdated(broker, pull->mapped)) {
+        return false;
+    }
+    struct rq_store_result result;
+    memset(&result, 0, offsetof(struct rq_store_result, refs));
+    result.next_begin_offset = rq_item_logical(pull->mapped->item, pull->offset);
+    result.max_offset = result.next_begin_offset;
+    send_answer(conn, to, RQ_RESP_PULL_RETRY_IMMEDIATELY, pull, "MAPPING_CHANGED", &result);
     return true;
 }
 
@@ -122,7 +159,8 @@ bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struc
 {
     struct rq_store_filter filter;
     struct rq_store_result result;
-    if (to->oneway || answer_reset(broker, conn, to, pull)) {
+    if (to->oneway || answer_outdated(broker, conn, to, pull) ||
+        answer_reset(broker, conn, to, pull)) {
         return true;
     }
     rq_filter_of(pull->sub, &filter);
@@ -131,11 +169,15 @@ bool rq_pull_answer(struct rmq_broker *broker, struct rq_conn *conn, const struc
     rq_stats_got(&broker->stats, rq_slice_str(broker->settings.broker.broker_cluster_name),
                  pull->topic, pull->group, (uint64_t)result.msg_count, result.bytes);
     int32_t code = code_of(result.status, pull->offset);
+    int64_t next_offset = result.next_begin_offset; /* of the physical queue */
+    if (pull->mapped) {
+        code = tell_logical(pull, code, &result);
+    }
     bool waits = is_to_wait(&result, code, wait);
     if (!waits) {
         send_answer(conn, to, code, pull, rq_get_status_name(result.status), &result);
     } else if (result.status == RQ_GET_NO_MATCHED_MESSAGE) {
-        pull->offset = result.next_begin_offset;
+        pull->offset = next_offset;
     }
     rq_store_result_release(&result);
     return !waits;
@@ -155,8 +197,22 @@ static void RMQ_PRINTF(3, 4)
                      &rq_tab_pull_response, &fields);
 }
 
-/* Broker, group, topic and queue are there and may be read. */
-static bool check_access(const struct rq_request *request, const struct rq_hdr_pull *header,
+static bool check_queue(const struct rq_request *request, const struct rq_hdr_pull *header,
+                        int32_t read_queue_nums)
+{
+    bool ok = header->queue_id >= 0 && header->queue_id < read_queue_nums;
+    if (!ok) {
+        rq_answer_text(request->conn, &request->to, RQ_RESP_INVALID_PARAMETER,
+                       "queueId[%d] is illegal, topic:[%.*s] readQueueNums:[%d] consumer:[%s]",
+                       header->queue_id, RQ_TEXT(header->topic), read_queue_nums,
+                       rq_conn_remote(request->conn));
+    }
+    return ok;
+}
+
+/* Broker, group, topic and queue are there and may be read; a logical queue is a physical one from
+ * here on. */
+static bool check_access(const struct rq_request *request, struct rq_hdr_pull *header,
                          struct rq_pull *pull, struct rq_group_info *group)
 {
     struct rmq_broker *broker = request->broker;
@@ -191,11 +247,7 @@ static bool check_access(const struct rq_request *request, const struct rq_hdr_p
                RQ_TEXT(header->topic));
         return false;
     }
-    if (header->queue_id < 0 || header->queue_id >= topic.read_queue_nums) {
-        rq_answer_text(request->conn, &request->to, RQ_RESP_INVALID_PARAMETER,
-                       "queueId[%d] is illegal, topic:[%.*s] readQueueNums:[%d] consumer:[%s]",
-                       header->queue_id, RQ_TEXT(header->topic), topic.read_queue_nums,
-                       rq_conn_remote(request->conn));
+    if (topic.is_static && !rq_pull_map(request, header, &pull->mapped)) {
         return false;
     }
     pull->topic_sys_flag = topic.sys_flag;
@@ -204,7 +256,7 @@ static bool check_access(const struct rq_request *request, const struct rq_hdr_p
         pull->broker_id = group->broker_id;
         pull->slow_broker_id = group->which_broker_when_consume_slowly;
     }
-    return true;
+    return check_queue(request, header, topic.read_queue_nums);
 }
 
 /* The expression that came with the request. Nothing to hold for "*". */
@@ -302,33 +354,38 @@ static void park(const struct rq_request *request, const struct rq_hdr_pull *hea
     }
 }
 
-void rq_process_pull(const struct rq_request *request)
+static void pull_or_park(const struct rq_request *request, const struct rq_hdr_pull *header,
+                         struct rq_pull *pull)
 {
     struct rmq_broker *broker = request->broker;
+    pull->topic = header->topic;
+    pull->group = header->consumer_group;
+    pull->queue_id = header->queue_id;
+    pull->offset = header->queue_offset;
+    pull->max_msgs = header->max_msg_nums;
+    if (header->sys_flag & RQ_PULL_COMMIT_OFFSET) {
+        (void)rq_offsets_commit(&broker->offsets, pull->group, pull->topic, pull->queue_id,
+                                header->commit_offset, NULL);
+    }
+    bool may_park = (header->sys_flag & RQ_PULL_SUSPEND) != 0;
+    if (!rq_pull_answer(broker, request->conn, &request->to, pull,
+                        may_park ? RQ_PULL_MAY_PARK : RQ_PULL_ANSWERS)) {
+        park(request, header, pull);
+    }
+}
+
+void rq_process_pull(const struct rq_request *request)
+{
     struct rq_hdr_pull header;
     struct rq_group_info group;
     struct rq_pull pull = {0};
-    if (!rq_request_decode(request, &rq_tab_pull, &header) ||
-        !check_access(request, &header, &pull, &group)) {
+    if (!rq_request_decode(request, &rq_tab_pull, &header)) {
         return;
     }
-    if (!find_sub(request, &header, &group, &pull.sub)) {
-        rq_shared_subscription_release(pull.sub);
-        return;
-    }
-    pull.topic = header.topic;
-    pull.group = header.consumer_group;
-    pull.queue_id = header.queue_id;
-    pull.offset = header.queue_offset;
-    pull.max_msgs = header.max_msg_nums;
-    if (header.sys_flag & RQ_PULL_COMMIT_OFFSET) {
-        (void)rq_offsets_commit(&broker->offsets, pull.group, pull.topic, pull.queue_id,
-                                header.commit_offset, NULL);
-    }
-    bool may_park = (header.sys_flag & RQ_PULL_SUSPEND) != 0;
-    if (!rq_pull_answer(broker, request->conn, &request->to, &pull,
-                        may_park ? RQ_PULL_MAY_PARK : RQ_PULL_ANSWERS)) {
-        park(request, &header, &pull);
+    if (check_access(request, &header, &pull, &group) &&
+        find_sub(request, &header, &group, &pull.sub)) {
+        pull_or_park(request, &header, &pull);
     }
     rq_shared_subscription_release(pull.sub);
+    rq_pull_static_release(pull.mapped);
 }

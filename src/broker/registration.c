@@ -124,6 +124,8 @@ static rmq_status add_body(const struct rq_registration *registration, struct rq
     int32_t perm_mask = (allowed & all) == all ? ~0 : allowed;
     rq_buf_add_str(body, "{\"filterServerList\":[],\"topicConfigSerializeWrapper\":{");
     rq_topics_write(&broker->topics, body, rq_slice(NULL, 0), perm_mask);
+    rq_buf_add_str(body, ",\"topicQueueMappingInfoMap\":");
+    rq_queue_mappings_write_infos(&broker->mappings, body);
     rq_buf_add_str(body, "}}");
     return rq_buf_status(body);
 }

@@ -326,6 +326,9 @@ static void put_and_answer(struct rq_sending *sending, int32_t asked_queue)
             rq_broker_dispatch_soon(sending->request);
         }
         rq_sending_count(sending, &put, 1, begin_us);
+        if (sending->logical.mapping) {
+            rq_sending_tell_logical(sending, &put, &asked_queue);
+        }
         rq_send_answer_one(sending->request, &put, asked_queue, sending->found.unique_key,
                            rq_slice(handle.data, handle.len));
     }
@@ -399,10 +402,15 @@ void rq_process_send(const struct rq_request *request)
         return;
     }
     rq_buf_init(&sending.props, 0);
+    sending.logical.mapping = NULL;
+    if (sending.topic.is_static && !rq_sending_map(&sending)) {
+        return;
+    }
     if (sending.header.batch) {
         rq_sending_put_batch(&sending);
     } else {
         send_one(&sending);
     }
     rq_buf_free(&sending.props);
+    rq_queue_mapping_release(sending.logical.mapping);
 }

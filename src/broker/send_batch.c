@@ -102,7 +102,11 @@ static void store_batch(struct rq_sending *sending, struct batch *batch)
         rq_broker_dispatch_soon(sending->request);
     }
     rq_sending_count(sending, &put, batch->count, begin_us);
-    rq_send_answer_batch(sending->request, &put, sending->msg.queue_id, sending->found.unique_key,
+    int32_t queue_id = sending->msg.queue_id;
+    if (sending->logical.mapping) {
+        rq_sending_tell_logical(sending, &put, &queue_id);
+    }
+    rq_send_answer_batch(sending->request, &put, queue_id, sending->found.unique_key,
                          batch->offsets, batch->count);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "broker/broker.h"
+#include "broker/logical_queue.h"
 #include "wire/headers.h"
 #include "wire/message.h"
 #include "wire/msgid.h"
@@ -30,6 +31,7 @@ struct rq_sending {
     struct rmq_broker *broker;
     struct rq_hdr_send header;
     struct rq_topic_info topic;
+    struct rq_logical_queue logical; /* mapping NULL: the topic is an ordinary one */
     struct rq_msg msg;
     struct rq_found found;
     struct rq_buf props; /* when they had to be made anew */
@@ -54,6 +56,16 @@ void rq_sending_fill(struct rq_sending *sending);
 /* Statistics of a put of so many messages that began at begin_us. */
 void rq_sending_count(const struct rq_sending *sending, const struct rq_store_put *put,
                       uint64_t nums, int64_t begin_us);
+
+/* ---- send_static.c: for static topics only ---- */
+
+/* The physical queue in the place of the logical one. false: it was refused. */
+bool rq_sending_map(struct rq_sending *sending);
+
+/* What was stored as the sender is to see it: queue and offset of the logical queue. The offset is
+ * -1 while nobody knows it. */
+void rq_sending_tell_logical(const struct rq_sending *sending, struct rq_store_put *put,
+                             int32_t *queue_id);
 
 /* ---- send_batch.c ---- */
 

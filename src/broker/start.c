@@ -165,6 +165,23 @@ static const char *config_file(const struct rmq_broker *broker, const char *name
     return out;
 }
 
+/* Static topics are known by their mappings. */
+static rmq_status load_mappings(struct rmq_broker *broker, rmq_error **err)
+{
+    struct rq_buf names;
+    rmq_status st = rq_queue_mappings_load(&broker->mappings, err);
+    rq_buf_init(&names, 0);
+    rq_queue_mappings_names(&broker->mappings, &names);
+    st = st ? st : rq_buf_status(&names);
+    for (size_t at = 0; !st && at < names.len;) {
+        struct rq_slice name = rq_slice_str(names.data + at);
+        rq_topics_mark_static(&broker->topics, name, true);
+        at += name.n + 1;
+    }
+    rq_buf_free(&names);
+    return st;
+}
+
 static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
 {
     char path[PATH_ROOM];
@@ -175,6 +192,8 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
         }
     }
     if (rq_topics_set_path(&broker->topics, config_file(broker, "topics.json", path)) ||
+        rq_queue_mappings_set_path(&broker->mappings,
+                                   config_file(broker, "topicQueueMapping.json", path)) ||
         rq_groups_set_path(&broker->groups, config_file(broker, "subscriptionGroup.json", path)) ||
         rq_offsets_set_path(&broker->offsets, config_file(broker, "consumerOffset.json", path)) ||
         rq_request_modes_set_path(&broker->request_modes,
@@ -184,6 +203,7 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
         return no_memory(err);
     }
     rmq_status st = rq_topics_load(&broker->topics, err);
+    st = st ? st : load_mappings(broker, err);
     st = st ? st : rq_groups_load(&broker->groups, err);
     st = st ? st : rq_offsets_load(&broker->offsets, err);
     st = st ? st : rq_pop_orders_load(&broker->pop_orders, err);
@@ -289,7 +309,9 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
         st = rq_registration_init(&broker->registration, broker, broker->background,
                                   broker->namesrv_addr, err);
     }
+    st = st ? st : rq_remotes_init(&broker->remotes, broker, broker->background, err);
     if (!st) {
+        rq_mapping_upkeep_init(&broker->mapping_upkeep, broker, broker->background);
         rq_broker_hear_arrivals(broker);
         st = listen_for_clients(broker, err);
     }
@@ -300,6 +322,7 @@ static rmq_status start(struct rmq_broker *broker, const rmq_broker_config *conf
         rq_transactions_start(&broker->transactions);
         rq_pops_start(&broker->pops);
         rq_timers_start(&broker->timers);
+        rq_mapping_upkeep_start(&broker->mapping_upkeep);
         rq_broker_start_background(broker);
         rq_broker_persist_soon(broker);
     }
@@ -317,6 +340,7 @@ rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, r
     }
     broker->boot_ms = rq_wall_ms();
     rq_topics_init(&broker->topics);
+    rq_queue_mappings_init(&broker->mappings);
     rq_groups_init(&broker->groups);
     rq_offsets_init(&broker->offsets);
     rq_clients_init(&broker->clients);
@@ -355,12 +379,14 @@ static void end_service(struct rmq_broker *broker)
     rq_transactions_stop(&broker->transactions);
     rq_pops_stop(&broker->pops);
     rq_timers_stop(&broker->timers);
+    rq_mapping_upkeep_stop(&broker->mapping_upkeep);
     if (broker->hold.broker) {
         rq_hold_close(&broker->hold);
         rq_pop_hold_close(&broker->pop_hold);
     }
     rq_server_destroy(broker->server);
     rq_broker_drain_loops(broker);
+    rq_remotes_close(&broker->remotes);
     rq_transactions_finish(&broker->transactions);
     rmq_namesrv_stop(broker->own_namesrv);
 }
@@ -379,6 +405,8 @@ static void close_store(struct rmq_broker *broker)
 static void free_parts(struct rmq_broker *broker)
 {
     rq_registration_free(&broker->registration);
+    rq_remotes_free(&broker->remotes);
+    rq_mapping_upkeep_free(&broker->mapping_upkeep);
     rq_hold_free(&broker->hold);
     rq_pop_hold_free(&broker->pop_hold);
     rq_pops_free(&broker->pops);
@@ -401,6 +429,7 @@ static void free_parts(struct rmq_broker *broker)
     rq_clients_free(&broker->clients);
     rq_offsets_free(&broker->offsets);
     rq_groups_free(&broker->groups);
+    rq_queue_mappings_free(&broker->mappings);
     rq_topics_free(&broker->topics);
     rq_broker_settings_free(&broker->settings);
     rq_free(broker->addr);

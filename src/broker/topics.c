@@ -83,7 +83,9 @@ static rmq_status put_locked(struct rq_topics *topics, struct rq_slice name,
             return RMQ_ERR_NOMEM;
         }
     }
+    bool is_static = topic->info.is_static;
     topic->info = *info;
+    topic->info.is_static = is_static;
     if (copy) {
         rq_free(topic->attributes);
         topic->attributes = copy;
@@ -136,6 +138,16 @@ bool rq_topics_remove(struct rq_topics *topics, struct rq_slice name)
     }
     rq_mutex_unlock(&topics->lock);
     return topic != NULL;
+}
+
+void rq_topics_mark_static(struct rq_topics *topics, struct rq_slice name, bool is_static)
+{
+    rq_mutex_lock(&topics->lock);
+    struct topic *topic = rq_map_get(&topics->table, name);
+    if (topic) {
+        topic->info.is_static = is_static;
+    }
+    rq_mutex_unlock(&topics->lock);
 }
 
 bool rq_topics_get(struct rq_topics *topics, struct rq_slice name, struct rq_topic_info *out)

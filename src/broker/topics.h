@@ -33,6 +33,7 @@ struct rq_topic_info {
     int32_t sys_flag;
     bool order;
     bool multi_tag;
+    bool is_static; /* its queues are mapped: as rq_topics_mark_static says, else it is ignored */
 };
 
 struct rq_topics {
@@ -66,6 +67,9 @@ rmq_status rq_topics_put(struct rq_topics *topics, struct rq_slice name,
 rmq_status rq_topics_add(struct rq_topics *topics, struct rq_slice name,
                          const struct rq_topic_info *info, bool *created);
 bool rq_topics_remove(struct rq_topics *topics, struct rq_slice name);
+
+/* Whether the topic, if it is there, has a mapping of its queues (queue_mappings.h). */
+void rq_topics_mark_static(struct rq_topics *topics, struct rq_slice name, bool is_static);
 
 /* {"dataVersion":…,"topicConfigTable":{…}} without the braces around; perm is masked with
  * perm_mask. only.p NULL = all topics. */

@@ -101,6 +101,11 @@ static void watch_disk(struct rq_store *store, double ratio)
     }
 }
 
+bool rq_store_is_cleaning_hour(const struct rq_store *store, int64_t wall_ms)
+{
+    return rq_retention_is_hour(&store->retention, wall_ms);
+}
+
 int rq_store_clean_some(struct rq_store *store, bool even_if_not_due, int32_t most)
 {
     double log_ratio = used_ratio(store, store->log.files.dir);

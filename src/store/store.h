@@ -395,6 +395,9 @@ rmq_status rq_store_flush(struct rq_store *store, rmq_error **err);
 /* Whether the system reads ahead in the commit log, from now on. */
 void rq_store_set_read_ahead(struct rq_store *store, bool on);
 
+/* Whether deleteWhen names the hour of that time. */
+bool rq_store_is_cleaning_hour(const struct rq_store *store, int64_t wall_ms);
+
 /* One round of retention now (the flush thread runs it by itself every cleanResourceInterval).
  * Returns files deleted. */
 int rq_store_clean(struct rq_store *store, bool even_if_not_due);
