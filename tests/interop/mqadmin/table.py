@@ -14,7 +14,6 @@ NOTES = {
     "getBrokerConfig": "the options that are implemented here",
     "getNamesrvConfig": "the options that are implemented here",
     "updateBrokerConfig": "it is written to the file of properties; options that are read at start are refused with code 1",
-    "updateStaticTopic": "static topics are not implemented",
     "checkRocksdbCqWriteProgress": "there is no RocksDB here",
     "exportPopRecord": "there is no RocksDB here",
     "topicList": "with -c: consumer groups; there, topics stand where groups should",
