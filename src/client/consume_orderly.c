@@ -69,7 +69,7 @@ struct rq_turn *rq_pool_next_turn_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
     return turn;
 }
 
-void rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms)
+bool rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms)
 {
     rq_mutex_lock(&pool->lock);
     bool stopping = rq_pool_is_stopping(pool);
@@ -77,6 +77,7 @@ void rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_m
     turn->busy = false;
     turn->again = false;
     turn->parked = !stopping && wait_ms > 0;
+    bool first = relist && !rq_pool_has_work_locked(pool);
     if (relist) {
         rq_list_add_tail(&pool->turns, &turn->node);
         rq_pool_offer_locked(pool, 1);
@@ -85,6 +86,7 @@ void rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_m
     if (!relist) {
         pool->options.ops->turn_left(pool, turn, stopping ? RQ_TURN_OVER : wait_ms);
     }
+    return first;
 }
 
 /* ---- a worker's turn ---- */

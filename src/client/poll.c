@@ -61,12 +61,20 @@ static void fill_batch(struct rmq_batch *batch)
     }
 }
 
+/* While it is in hands still, so that its consumer is there. */
+static void end_turn(struct rmq_batch *batch, int64_t wait_ms)
+{
+    if (rq_pool_end_turn(&batch->consumer->pool, batch->taken.turn, wait_ms)) {
+        rq_consumer_tell_taker(batch->consumer);
+    }
+}
+
 static void give_back(struct rmq_batch *batch)
 {
     struct rq_pool *pool = &batch->consumer->pool;
     if (rq_pool_give_back(pool, &batch->taken)) {
         if (batch->taken.turn) {
-            rq_pool_end_turn(pool, batch->taken.turn, RQ_TURN_OVER);
+            end_turn(batch, RQ_TURN_OVER);
         }
         rq_pool_leave(pool);
     }
@@ -195,7 +203,7 @@ static void finish_turn(struct rmq_batch *batch, rmq_consume_result result)
     int64_t wait_ms =
         pool->options.ops->turn_result(pool, turn, batch->taken.pulled, from,
                                        from + (uint32_t)batch->count, result, &batch->context);
-    rq_pool_end_turn(pool, turn, wait_ms);
+    end_turn(batch, wait_ms);
 }
 
 /* false: was finished before. */

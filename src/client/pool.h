@@ -206,7 +206,8 @@ rmq_status rq_pool_take(struct rq_pool *pool, int64_t deadline_ms, struct rq_bat
 bool rq_pool_give_back(struct rq_pool *pool, struct rq_batch_node *batch);
 void rq_pool_leave(struct rq_pool *pool);
 
-/* The end of a batch's turn, between the two. wait_ms as of turn_result. */
-void rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms);
+/* The end of a batch's turn, between the two. wait_ms as of turn_result. Returns whether it is work
+ * again where there was none (a taker's notice is due). */
+bool rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms);
 
 #endif

@@ -11,17 +11,25 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/usage.h"
 
 static struct tl_seen seen;
 
-static rmq_consumer *open_poller(const struct tl_cluster *cluster, int batch_max,
-                                 rmq_events *events)
+static rmq_consumer *open_with(const struct tl_cluster *cluster, int batch_max, rmq_events *events,
+                               bool orderly)
 {
     rmq_consumer_options options = tl_consumer_options(cluster);
     options.consume_message_batch_max_size = batch_max;
+    options.consume_orderly = orderly;
     options.events = events;
     return tl_consumer_start(cluster, &options);
+}
+
+static rmq_consumer *open_poller(const struct tl_cluster *cluster, int batch_max,
+                                 rmq_events *events)
+{
+    return open_with(cluster, batch_max, events, false);
 }
 
 static size_t note_batch(rmq_batch *batch)
@@ -73,24 +81,24 @@ static void an_event_loop_receives_everything_by_the_descriptor(void)
     tl_cluster_stop(&cluster);
 }
 
-static void events_tell_a_program_when_to_poll(void)
+/* One batch for each event is enough. */
+static void poll_by_events(int queues, bool orderly)
 {
     struct tl_cluster cluster;
     rmq_events *events = NULL;
     rmq_error *err = NULL;
-    tl_cluster_start(&cluster, 4);
+    tl_cluster_start(&cluster, queues);
     TL_OK(rmq_events_create(&events, &err));
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_consumer *consumer = open_poller(&cluster, 8, events);
+    rmq_consumer *consumer = open_with(&cluster, 8, events, orderly);
     tl_send(&cluster, producer, "m", 0, 500);
     while (atomic_load(&seen.different) < 500) {
         rmq_event *event = NULL;
-        TL_EQUAL(rmq_events_take(events, &event, 1, 5000), 1);
+        TL_EQUAL(rmq_events_take(events, &event, 1, 10000), 1);
         rmq_batch *batch = NULL;
         if (rmq_event_get_type(event) == RMQ_EVENT_BATCH) {
             TL_CHECK(rmq_event_source(event) == consumer);
             if (rmq_consumer_poll(consumer, &batch, 0, NULL) == RMQ_OK) {
-                /* One batch per event is enough. */
                 note_batch(batch);
                 TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
                 rmq_batch_destroy(batch);
@@ -103,6 +111,55 @@ static void events_tell_a_program_when_to_poll(void)
     rmq_events_destroy(events);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
+}
+
+static void events_tell_a_program_when_to_poll(void)
+{
+    poll_by_events(4, false);
+}
+
+static void events_tell_a_program_when_to_poll_in_order(void)
+{
+    poll_by_events(1, true);
+}
+
+/* Takes events until one says that there is something to poll. */
+static void wait_for_batch(rmq_events *events)
+{
+    rmq_event_type type = RMQ_EVENT_NONE;
+    while (type != RMQ_EVENT_BATCH) {
+        rmq_event *event = NULL;
+        TL_EQUAL(rmq_events_take(events, &event, 1, 20000), 1);
+        type = rmq_event_get_type(event);
+        rmq_event_destroy(event);
+    }
+}
+
+static void events_tell_that_a_message_is_offered_again(void)
+{
+    struct tl_detour detour;
+    rmq_events *events = NULL;
+    rmq_batch *batch = NULL;
+    rmq_error *err = NULL;
+    tl_detour_start(&detour, 1, NULL);
+    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 36 times 1 code 1 remark busy"));
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_producer *producer = tl_producer(&detour.cluster);
+    rmq_consumer *consumer = open_poller(&detour.through, 8, events);
+    tl_send(&detour.cluster, producer, "m", 0, 1);
+    for (int i = 0; i < 2; i++) {
+        wait_for_batch(events);
+        TL_OK(rmq_consumer_poll(consumer, &batch, 0, &err));
+        TL_EQUAL(note_batch(batch), 1);
+        TL_OK(rmq_consumer_finish(consumer, batch,
+                                  i == 0 ? RMQ_RECONSUME_LATER : RMQ_CONSUME_SUCCESS, &err));
+        rmq_batch_destroy(batch);
+    }
+    TL_EQUAL(atomic_load(&seen.times[0]), 2);
+    rmq_consumer_destroy(consumer);
+    rmq_events_destroy(events);
+    rmq_producer_destroy(producer);
+    tl_detour_stop(&detour);
 }
 
 static void a_program_that_takes_no_events_is_told_once(void)
@@ -281,6 +338,8 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(an_event_loop_receives_everything_by_the_descriptor),
         TL_CASE(events_tell_a_program_when_to_poll),
+        TL_CASE(events_tell_a_program_when_to_poll_in_order),
+        TL_CASE(events_tell_that_a_message_is_offered_again),
         TL_CASE(a_program_that_takes_no_events_is_told_once),
         TL_CASE(one_call_takes_the_batches_of_several_queues),
         TL_CASE(a_batch_that_is_destroyed_unfinished_comes_again),
