@@ -459,7 +459,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(each_member_gets_every_message_and_goes_on_where_it_stopped),
         TL_CASE(a_message_that_fails_is_given_up),
-        TL_CASE(a_spoilt_file_is_replaced_by_its_backup),
+        {"a_spoilt_file_is_replaced_by_its_backup", a_spoilt_file_is_replaced_by_its_backup, 120},
         {"a_kill_leaves_a_whole_file", a_kill_leaves_a_whole_file, 600},
         TL_CASE(a_broker_that_is_away_for_a_while_costs_and_repeats_nothing),
         TL_CASE(a_file_of_java_is_read_and_kept),

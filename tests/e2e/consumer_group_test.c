@@ -165,7 +165,7 @@ static void thirty_members_start_together(void)
     }
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 200);
-    tl_seen_wait(&seen, 200, 10000);
+    tl_seen_wait(&seen, 200, 30000);
     printf("%lld ms\n", (long long)(tl_now_ms() - start));
     for (int i = 0; i < 30; i++) {
         rmq_consumer_destroy(members[i]);
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
         TL_CASE(more_members_than_queues_leave_some_without),
         TL_CASE(every_strategy_gives_each_queue_one_owner),
         TL_CASE(the_queues_of_a_killed_member_move_at_once),
-        TL_CASE(thirty_members_start_together),
+        {"thirty_members_start_together", thirty_members_start_together, 90},
         TL_CASE(changes_are_told_as_events),
         TL_CASE(consumers_share_their_threads),
     };
