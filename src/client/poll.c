@@ -92,17 +92,14 @@ static void note_given(const struct rq_batch_node *taken)
     }
 }
 
-static rmq_status take(struct rmq_consumer *consumer, struct rmq_batch *batch, int64_t deadline_ms)
+static rmq_status take(struct rmq_consumer *consumer, struct rmq_batch *batch, int64_t deadline_ms,
+                       bool *more)
 {
     rmq_status st = RMQ_OK;
     while (st == RMQ_OK && batch->count == 0) {
-        bool more = false;
-        st = rq_pool_take(&consumer->pool, deadline_ms, &batch->taken, &more);
+        st = rq_pool_take(&consumer->pool, deadline_ms, &batch->taken, more);
         if (st != RMQ_OK) {
             break;
-        }
-        if (more) {
-            rq_consumer_tell_taker(consumer);
         }
         note_given(&batch->taken);
         fill_batch(batch);
@@ -114,14 +111,15 @@ static rmq_status take(struct rmq_consumer *consumer, struct rmq_batch *batch, i
     return st;
 }
 
+/* *more: whether there is something left; as it was when there is no memory. */
 static rmq_status poll_one(struct rmq_consumer *consumer, rmq_batch **out, int64_t deadline_ms,
-                           rmq_error **err)
+                           bool *more, rmq_error **err)
 {
     struct rmq_batch *batch = make_batch(consumer);
     if (!batch) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "batch");
     }
-    rmq_status st = take(consumer, batch, deadline_ms);
+    rmq_status st = take(consumer, batch, deadline_ms, more);
     if (st != RMQ_OK) {
         rq_free(batch);
         return rq_error_set(err, st, "poll: %s", rmq_status_text(st));
@@ -151,11 +149,15 @@ rmq_status rmq_consumer_poll_batches(rmq_consumer *consumer, rmq_batch **out, si
     if (consumer->options.listener) {
         return rq_error_set(err, RMQ_ERR_STATE, "a consumer with a listener is not polled");
     }
-    rmq_status st = poll_one(consumer, out, rq_deadline_ms(timeout_ms), err);
+    bool more = false;
+    rmq_status st = poll_one(consumer, out, rq_deadline_ms(timeout_ms), &more, err);
     *count = st == RMQ_OK ? 1 : 0;
-    while (*count > 0 && *count < most &&
-           poll_one(consumer, &out[*count], rq_deadline_ms(0), NULL) == RMQ_OK) {
+    while (*count > 0 && *count < most && more &&
+           poll_one(consumer, &out[*count], rq_deadline_ms(0), &more, NULL) == RMQ_OK) {
         (*count)++;
+    }
+    if (*count > 0 && more) {
+        rq_consumer_tell_taker(consumer);
     }
     return st;
 }
