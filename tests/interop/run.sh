@@ -22,7 +22,7 @@ done
 # last, alone.
 waiting="three_consumers mixed_group killed_member outage_sigterm outage_sigkill c_transactions_on_real_533,c_transactions_on_real_497 c_requests_on_real_533,c_requests_on_real_497 c_timed_on_real_533,killed_while_waiting_on_real_533
          kinds_on_ours,kinds_on_real_533,kinds_on_real_497,consumer_tests_on_real_533,consumer_tests_on_real_497,producer_tests_on_real_533 namespace_on_real_533,namespace_on_ours
-         c_assignment_on_real_533,mqadmin_of_our_consumer_on_real_533,c_static_topic_on_real_533"
+         c_assignment_on_real_533,mqadmin_of_our_consumer_on_real_533,c_static_topic_on_real_533,static_topic_of_java_on_ours"
 quiet="starts_on_real_533 starts_on_ours idle_latency_on_real_533 idle_latency_on_ours"
 CASE_SECONDS=${CASE_SECONDS:-400}
 all=$(sed -n 's/^case_\([a-z0-9_]*\)() .*/\1/p' "$HERE"/cases/*.sh)
