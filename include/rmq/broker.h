@@ -80,7 +80,7 @@ RMQ_API bool rmq_namesrv_config_field(size_t index, const char **name, const cha
 /* "127.0.0.1:9876". Borrowed until stop. Since 0.1.0. */
 RMQ_API const char *rmq_namesrv_addr(const rmq_namesrv *namesrv);
 
-/* Stops and frees. NULL is accepted. Since 0.1.0. */
+/* Stops and frees. NULL is accepted. Does nothing in the child of a fork. Since 0.1.0. */
 RMQ_API void rmq_namesrv_stop(rmq_namesrv *namesrv);
 
 /* Configuration of a broker with the property names of the Java broker.conf ("brokerName",
@@ -221,8 +221,9 @@ RMQ_API rmq_status rmq_broker_fault_power_cut(rmq_broker *broker, const char *di
 /* Takes all faults away and lets the dispatcher go on. Since 0.1.0. */
 RMQ_API void rmq_broker_fault_clear(rmq_broker *broker);
 
-/* Stops accepting, answers what waits, flushes, unregisters and frees. NULL is accepted. Since
- * 0.1.0. */
+/* Stops accepting, answers what waits, flushes, unregisters and frees. NULL is accepted. In the
+ * child of a fork it does nothing, since broker and store are the parent's; what returns a status
+ * fails there with RMQ_ERR_FORKED. Since 0.1.0. */
 RMQ_API void rmq_broker_stop(rmq_broker *broker);
 
 RMQ_END_DECLS

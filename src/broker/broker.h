@@ -138,6 +138,10 @@ struct rmq_broker {
     atomic_flag persist_posted; /* atomic: acq_rel; set by who posts persist_task */
 };
 
+/* RMQ_ERR_FORKED in the child of a fork, whose copy of the broker has no threads: nothing of it may
+ * be waited for, and its store is the parent's. RMQ_ERR_INVALID without a broker. Any thread. */
+rmq_status rq_broker_check(const rmq_broker *broker, rmq_error **err);
+
 /* Runs the dispatcher at the end of this turn of the session's loop: once for all messages of the
  * turn. Loop thread. */
 void rq_broker_dispatch_soon(const struct rq_request *request);

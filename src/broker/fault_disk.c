@@ -17,8 +17,12 @@ static const enum rq_disk_op ops[] = {
 rmq_status rmq_broker_fault_disk(rmq_broker *broker, rmq_disk_op op, int nth, int times,
                                  int error_number, rmq_error **err)
 {
-    if (!broker || (int)op < 0 || (size_t)op >= sizeof ops / sizeof ops[0] || nth < 1 ||
-        times < -1 || (times != 0 && error_number <= 0)) {
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
+    }
+    if ((int)op < 0 || (size_t)op >= sizeof ops / sizeof ops[0] || nth < 1 || times < -1 ||
+        (times != 0 && error_number <= 0)) {
         return rq_error_set(err, RMQ_ERR_INVALID, "disk fault: op %d, nth %d, times %d, errno %d",
                             (int)op, nth, times, error_number);
     }
@@ -28,7 +32,11 @@ rmq_status rmq_broker_fault_disk(rmq_broker *broker, rmq_disk_op op, int nth, in
 
 rmq_status rmq_broker_fault_disk_used(rmq_broker *broker, int percent, rmq_error **err)
 {
-    if (!broker || percent < -1 || percent > 100) {
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
+    }
+    if (percent < -1 || percent > 100) {
         return rq_error_set(err, RMQ_ERR_INVALID, "disk in use: %d percent", percent);
     }
     rq_disk_pretend_used(rq_store_disk(broker->store), percent);
@@ -38,7 +46,11 @@ rmq_status rmq_broker_fault_disk_used(rmq_broker *broker, int percent, rmq_error
 
 rmq_status rmq_broker_fault_tear(rmq_broker *broker, int nth, size_t bytes, rmq_error **err)
 {
-    if (!broker || nth < 1) {
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
+    }
+    if (nth < 1) {
         return rq_error_set(err, RMQ_ERR_INVALID, "torn write: nth %d", nth);
     }
     rq_disk_tear(rq_store_disk(broker->store), (uint64_t)nth - 1, bytes);
@@ -47,8 +59,9 @@ rmq_status rmq_broker_fault_tear(rmq_broker *broker, int nth, size_t bytes, rmq_
 
 rmq_status rmq_broker_fault_pause_dispatch(rmq_broker *broker, bool paused, rmq_error **err)
 {
-    if (!broker) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
     }
     rq_store_pause_dispatch(broker->store, paused);
     return RMQ_OK;
@@ -56,13 +69,16 @@ rmq_status rmq_broker_fault_pause_dispatch(rmq_broker *broker, bool paused, rmq_
 
 rmq_status rmq_broker_fault_record_power(rmq_broker *broker, rmq_error **err)
 {
-    return broker ? rq_store_record_power(broker->store, err)
-                  : rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    rmq_status st = rq_broker_check(broker, err);
+    return st ? st : rq_store_record_power(broker->store, err);
 }
 
 rmq_status rmq_broker_fault_power_cut(rmq_broker *broker, const char *dir, uint64_t seed,
                                       rmq_error **err)
 {
-    return broker && dir ? rq_disk_image(rq_store_disk(broker->store), dir, seed, err)
-                         : rq_error_set(err, RMQ_ERR_INVALID, "broker and directory must be given");
+    rmq_status st = rq_broker_check(broker, err);
+    if (st || !dir) {
+        return st ? st : rq_error_set(err, RMQ_ERR_INVALID, "directory must be given");
+    }
+    return rq_disk_image(rq_store_disk(broker->store), dir, seed, err);
 }

@@ -10,11 +10,15 @@
 
 static rmq_status add(rmq_broker *broker, const struct rq_fault_rule *rule, rmq_error **err)
 {
-    if (!broker || rule->code < -1 || rule->times < -1 || rule->delay_ms < 0) {
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
+    }
+    if (rule->code < -1 || rule->times < -1 || rule->delay_ms < 0) {
         return rq_error_set(err, RMQ_ERR_INVALID, "fault rule: code %d, times %d, delay %lld ms",
                             rule->code, rule->times, (long long)rule->delay_ms);
     }
-    rmq_status st = rq_fault_add(&broker->fault, rule);
+    st = rq_fault_add(&broker->fault, rule);
     return st ? rq_error_set(err, st, "fault rule: out of memory") : RMQ_OK;
 }
 
@@ -51,7 +55,7 @@ rmq_status rmq_broker_fault_cut(rmq_broker *broker, int code, int times, rmq_err
 
 void rmq_broker_fault_clear(rmq_broker *broker)
 {
-    if (broker) {
+    if (rq_broker_check(broker, NULL) == RMQ_OK) {
         rq_fault_clear(&broker->fault);
         atomic_store_explicit(&broker->fault.refused, 0, memory_order_relaxed);
         rq_fault_refuse_connections_for(&broker->fault, 0);
@@ -69,8 +73,9 @@ static void close_conn(struct rq_conn *conn, void *arg)
 
 rmq_status rmq_broker_fault_refuse_connections(rmq_broker *broker, bool refuse, rmq_error **err)
 {
-    if (!broker) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
     }
     rq_fault_refuse(&broker->fault, RQ_REFUSE_CONNECTIONS, refuse);
     if (refuse) {
@@ -81,8 +86,9 @@ rmq_status rmq_broker_fault_refuse_connections(rmq_broker *broker, bool refuse, 
 
 rmq_status rmq_broker_fault_refuse_writes(rmq_broker *broker, bool refuse, rmq_error **err)
 {
-    if (!broker) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
     }
     rq_fault_refuse(&broker->fault, RQ_REFUSE_WRITES, refuse);
     return RMQ_OK;
@@ -90,8 +96,9 @@ rmq_status rmq_broker_fault_refuse_writes(rmq_broker *broker, bool refuse, rmq_e
 
 rmq_status rmq_broker_fault_clock_offset(rmq_broker *broker, int64_t offset_ms, rmq_error **err)
 {
-    if (!broker) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no broker");
+    rmq_status st = rq_broker_check(broker, err);
+    if (st) {
+        return st;
     }
     rq_disk_set_clock_offset(rq_store_disk(broker->store), offset_ms);
     rq_schedule_look(&broker->schedule);

@@ -442,7 +442,7 @@ static void free_parts(struct rmq_broker *broker)
 
 void rmq_broker_stop(rmq_broker *broker)
 {
-    if (!broker) {
+    if (rq_broker_check(broker, NULL)) {
         return;
     }
     end_service(broker);
@@ -451,6 +451,18 @@ void rmq_broker_stop(rmq_broker *broker)
 }
 
 /* ---- the rest ---- */
+
+/* A start that failed early has no loops yet. */
+rmq_status rq_broker_check(const rmq_broker *broker, rmq_error **err)
+{
+    if (!broker) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "broker is NULL");
+    }
+    if (broker->background && rq_loop_forked(broker->background)) {
+        return rq_error_set(err, RMQ_ERR_FORKED, "the broker belongs to the parent process");
+    }
+    return RMQ_OK;
+}
 
 const char *rmq_broker_addr(const rmq_broker *broker)
 {
@@ -471,14 +483,14 @@ rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_
                                    rmq_error **err)
 {
     bool changed = false;
-    if (!broker || !topic) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "broker and topic must be given");
+    rmq_status st = rq_broker_check(broker, err);
+    if (st || !topic) {
+        return st ? st : rq_error_set(err, RMQ_ERR_INVALID, "topic must be given");
     }
     const struct rq_topic_info info = {.read_queue_nums = queues,
                                        .write_queue_nums = queues,
                                        .perm = RQ_PERM_READ | RQ_PERM_WRITE};
-    rmq_status st =
-        rq_admin_put_topic(broker, rq_slice_str(topic), &info, rq_slice(NULL, 0), &changed, err);
+    st = rq_admin_put_topic(broker, rq_slice_str(topic), &info, rq_slice(NULL, 0), &changed, err);
     if (st || !changed) {
         return st;
     }

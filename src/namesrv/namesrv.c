@@ -139,9 +139,10 @@ const char *rmq_namesrv_addr(const rmq_namesrv *namesrv)
     return namesrv ? namesrv->addr : "";
 }
 
+/* In the child of a fork it is the parent's, and has no thread that could be waited for. */
 void rmq_namesrv_stop(rmq_namesrv *namesrv)
 {
-    if (!namesrv) {
+    if (!namesrv || rq_loop_forked(namesrv->loop)) {
         return;
     }
     rq_server_destroy(namesrv->server);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <netinet/in.h>
 #include <unistd.h>
 
@@ -172,6 +173,32 @@ static void a_store_is_not_opened_twice(void)
     TL_EQUAL(system(command), 0);
 }
 
+static void a_forked_child_leaves_broker_and_store_alone(void)
+{
+    rmq_broker *broker = NULL;
+    rmq_namesrv *namesrv = NULL;
+    rmq_error *err = NULL;
+    int status = 0;
+    TL_OK(rmq_broker_start(NULL, &broker, &err));
+    TL_OK(rmq_namesrv_start(NULL, 0, &namesrv, &err));
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(10); /* ends a child that waits for threads which only the parent has */
+        bool good = rmq_broker_create_topic(broker, "Childs", 1, NULL) == RMQ_ERR_FORKED &&
+                    rmq_broker_fault_refuse_connections(broker, true, NULL) == RMQ_ERR_FORKED;
+        rmq_broker_fault_clear(broker);
+        rmq_namesrv_stop(namesrv);
+        rmq_broker_stop(broker);
+        _exit(good ? 0 : 1);
+    }
+    TL_EQUAL(waitpid(child, &status, 0), child);
+    TL_EQUAL(status, 0);
+    TL_EQUAL(access(rmq_broker_store_path(broker), F_OK), 0);
+    TL_OK(rmq_broker_create_topic(broker, "Parents", 1, &err));
+    rmq_namesrv_stop(namesrv);
+    rmq_broker_stop(broker);
+}
+
 static const struct tl_case cases[] = {
     TL_CASE(starts_in_50_ms),
     TL_CASE(is_small_while_idle),
@@ -181,6 +208,7 @@ static const struct tl_case cases[] = {
     TL_CASE(without_a_place_for_the_handle_nothing_starts),
     TL_CASE(an_unknown_property_names_the_nearest),
     TL_CASE(a_store_is_not_opened_twice),
+    TL_CASE(a_forked_child_leaves_broker_and_store_alone),
 };
 
 int main(int argc, char **argv)
