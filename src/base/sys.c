@@ -155,24 +155,6 @@ bool rq_sys_is_tmpfs(int fd)
     return fstatfs(fd, &info) == 0 && info.f_type == TMPFS_MAGIC;
 }
 
-bool rq_sys_can_read(const void *p, size_t n)
-{
-#ifdef MADV_POPULATE_READ
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = (uintptr_t)p / page * page;
-    size_t size = (size_t)((uintptr_t)p - from) + n;
-    int saved = errno;
-    bool can = madvise((void *)from, size, MADV_POPULATE_READ) == 0 ||
-               (errno != EFAULT && errno != EHWPOISON);
-    errno = saved;
-    return can;
-#else
-    (void)p;
-    (void)n;
-    return true;
-#endif
-}
-
 int rq_sys_munmap(void *p, size_t n)
 {
     return munmap(p, n);

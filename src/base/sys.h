@@ -40,11 +40,8 @@ void *rq_sys_mmap_file(int fd, size_t size, bool writable); /* NULL on failure, 
 int rq_sys_mmap_over(int fd, off_t from, void *p, size_t size);
 /* Zeros that take no memory take the place of what is mapped at p, a page's begin; read only. */
 int rq_sys_mmap_zeros(void *p, size_t size);
-/* Whether mapped bytes can be read, which may bring them into memory: false where reading them would
- * end the process (SIGBUS), as of now. True where the system cannot tell. */
-bool rq_sys_can_read(const void *p, size_t n);
 int rq_sys_munmap(void *p, size_t n);
-bool rq_sys_is_tmpfs(int fd); /* whether an open file is on one */
+bool rq_sys_is_tmpfs(int fd);             /* whether an open file is on one */
 int rq_sys_sync_dir_of(const char *path); /* makes the name of path durable: syncs its directory */
 /* reserves blocks; falls back to ftruncate where unsupported */
 int rq_sys_fallocate(int fd, off_t size);

@@ -91,8 +91,8 @@ static bool find_entry(struct rq_consume_queue *queue, int64_t number, struct rq
 {
     int64_t at = number * RQ_CQ_ENTRY_BYTES;
     struct rq_mapped_file *file = rq_mapped_file_queue_find(&queue->files, at);
-    const char *p = file ? file->data + (at - file->start) : NULL;
-    bool found = p && rq_mapped_file_can_read(file, p, RQ_CQ_ENTRY_BYTES) && rq_cq_read(p, out);
+    bool found =
+        file && rq_mapped_file_can_read(file) && rq_cq_read(file->data + (at - file->start), out);
     rq_mapped_file_release(file);
     return found && rq_cq_is_entry(out);
 }
@@ -139,7 +139,7 @@ int rq_consume_queue_clean(struct rq_consume_queue *queue, int64_t commit_log_mi
         size_t entries = queue->files.file_size / RQ_CQ_ENTRY_BYTES;
         const char *last = first->data + (entries - 1) * RQ_CQ_ENTRY_BYTES;
         struct rq_store_entry entry;
-        if (!rq_mapped_file_can_read(first, last, RQ_CQ_ENTRY_BYTES) ||
+        if (!rq_mapped_file_can_read(first) ||
             (rq_cq_read(last, &entry) && entry.commit_log_offset >= commit_log_min)) {
             break;
         }

@@ -235,15 +235,6 @@ static void tell_unreadable(struct rq_mapped_file *file)
     }
 }
 
-bool rq_mapped_file_can_read(struct rq_mapped_file *file, const char *p, size_t n)
-{
-    bool can = rq_sys_can_read(p, n);
-    if (!can) {
-        tell_unreadable(file);
-    }
-    return can;
-}
-
 bool rq_mapped_file_is_long_enough(struct rq_mapped_file *file)
 {
     struct stat info; /* one that was deleted is whole as long as it is mapped */

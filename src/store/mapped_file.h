@@ -102,13 +102,9 @@ void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
  * promises nothing: what it cannot write, a sync finds again. */
 void rq_mapped_file_use_blocks(const struct rq_mapped_file *file, size_t from, size_t upto);
 
-/* Whether n mapped bytes of the file can be read: another process may have shortened it, or the disk
- * not give them, and reading would end the process (SIGBUS). As of now, so that only a file that is
- * shortened right behind this is still a danger; writing is not looked at. The first time that they
- * cannot is logged. Any thread. */
-bool rq_mapped_file_can_read(struct rq_mapped_file *file, const char *p, size_t n);
-
-/* The same of the whole file, by its length. */
+/* Whether another process has shortened the file: reading what is gone would end the process
+ * (SIGBUS). As of now, so that only a file that is shortened right behind this is still a danger.
+ * The first time that it is shorter is logged. Any thread. */
 bool rq_mapped_file_is_long_enough(struct rq_mapped_file *file);
 
 /* Whether the system reads pages ahead of those that are read. Any thread; only a help. */
@@ -140,6 +136,13 @@ static inline bool rq_mapped_file_has_room(struct rq_mapped_file *file, size_t u
 static inline size_t rq_mapped_file_written(const struct rq_mapped_file *file)
 {
     return atomic_load_explicit(&file->written, memory_order_acquire);
+}
+
+/* The same of a file that is full; one that is written to is not looked at, since the next write
+ * would tell. */
+static inline bool rq_mapped_file_can_read(struct rq_mapped_file *file)
+{
+    return rq_mapped_file_written(file) < file->size || rq_mapped_file_is_long_enough(file);
 }
 
 static inline void rq_mapped_file_set_written(struct rq_mapped_file *file, size_t written)

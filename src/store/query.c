@@ -44,12 +44,7 @@ static bool read_record(struct rq_store *store, struct rq_log_reader *reader, in
 {
     size_t left = 0;
     *start = rq_log_reader_at(reader, &store->log, offset, rq_store_visible_end(store), &left);
-    size_t head = left < RQ_RECORD_HEAD_MAX ? left : RQ_RECORD_HEAD_MAX;
-    if (!*start || !rq_mapped_file_can_read(reader->file, *start, head)) {
-        return false;
-    }
-    size_t n = rq_record_bytes(*start, head, left);
-    return n > 0 && rq_mapped_file_can_read(reader->file, *start, n) &&
+    return *start && rq_mapped_file_can_read(reader->file) &&
            rq_record_read(*start, left, false, out) == RQ_RECORD_GOOD &&
            out->commit_log_offset == offset;
 }

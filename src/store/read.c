@@ -42,7 +42,8 @@ struct get {
     int64_t memory_from; /* records from this offset on count as being in memory */
     size_t max_msgs;
     size_t max_bytes;
-    bool careful;          /* whether it can be read is looked at before a message is taken */
+    const struct rq_mapped_file *looked_at; /* whether it can be read: then readable */
+    bool readable;
     int64_t next_readable; /* entries below point into a file that is gone */
     int64_t last_read;     /* offset of the last message looked at */
 };
@@ -98,6 +99,19 @@ static bool add_ref(struct rq_store_result *out, const char *p, size_t n,
     return true;
 }
 
+/* The message of an entry, whose file is there; NULL when it is not. */
+static const char *find_message(struct get *get, const struct rq_store_entry *entry)
+{
+    size_t left = 0;
+    const char *p = rq_log_reader_at(&get->reader, &get->store->log, entry->commit_log_offset,
+                                     get->log_end, &left);
+    if (p && get->looked_at != get->reader.file) {
+        get->looked_at = get->reader.file;
+        get->readable = rq_mapped_file_can_read(get->reader.file);
+    }
+    return p && get->readable && entry->size > 0 && left >= (size_t)entry->size ? p : NULL;
+}
+
 /* One entry; false ends the scan before it. */
 static bool take_entry(struct get *get, const struct rq_store_entry *entry)
 {
@@ -115,12 +129,8 @@ static bool take_entry(struct get *get, const struct rq_store_entry *entry)
         out->status = out->msg_count == 0 ? RQ_GET_NO_MATCHED_MESSAGE : out->status;
         return true;
     }
-    size_t left = 0;
-    const char *p = gone ? NULL
-                         : rq_log_reader_at(&get->reader, &get->store->log,
-                                            entry->commit_log_offset, get->log_end, &left);
-    if (!p || entry->size <= 0 || left < (size_t)entry->size ||
-        (get->careful && !rq_mapped_file_can_read(get->reader.file, p, (size_t)entry->size))) {
+    const char *p = gone ? NULL : find_message(get, entry);
+    if (!p) {
         out->status = out->msg_count == 0 ? RQ_GET_MESSAGE_WAS_REMOVING : out->status;
         get->next_readable = gone ? get->log_min : 0;
         return true;
@@ -142,9 +152,6 @@ static void scan(struct get *get, const struct rq_cq_run *run, int64_t offset)
 {
     size_t i = 0;
     get->out->status = RQ_GET_NO_MATCHED_MESSAGE;
-    get->out->msg_count = 0;
-    get->out->bytes = 0;
-    get->next_readable = 0;
     for (; i < run->count; i++) {
         struct rq_store_entry entry;
         if (rq_cq_read(run->p + i * RQ_CQ_ENTRY_BYTES, &entry) && !take_entry(get, &entry)) {
@@ -152,17 +159,6 @@ static void scan(struct get *get, const struct rq_cq_run *run, int64_t offset)
         }
     }
     get->out->next_begin_offset = offset + (int64_t)i;
-}
-
-/* Whether what is given out can be read. */
-static bool can_read_all(const struct rq_store_result *out)
-{
-    bool can = true;
-    for (size_t i = 0; can && i < out->ref_count; i++) {
-        const struct rq_store_ref *ref = &out->refs[i];
-        can = rq_mapped_file_can_read(ref->file, ref->p, ref->n);
-    }
-    return can;
 }
 
 static size_t scan_limit(const struct rq_store_options *options, size_t max_msgs)
@@ -210,8 +206,7 @@ static void scan_queue(struct rq_store *store, struct rq_consume_queue *queue, i
      * end behind log_end. */
     run.count = run.count < known ? run.count : known;
     run.count = run.count < most ? run.count : most;
-    if (run.count == 0 ||
-        !rq_mapped_file_can_read(run.file, run.p, run.count * RQ_CQ_ENTRY_BYTES)) {
+    if (run.count == 0 || !rq_mapped_file_can_read(run.file)) {
         int64_t entries = store->options.mapped_file_size_consume_queue / RQ_CQ_ENTRY_BYTES;
         out->status = RQ_GET_OFFSET_FOUND_NULL;
         out->next_begin_offset = offset - offset % entries + entries;
@@ -219,11 +214,6 @@ static void scan_queue(struct rq_store *store, struct rq_consume_queue *queue, i
         return;
     }
     scan(get, &run, offset);
-    if (!get->careful && !can_read_all(out)) {
-        rq_store_result_release(out);
-        get->careful = true;
-        scan(get, &run, offset);
-    }
     out->suggest_pulling_from_slave = get->log_end - get->last_read > memory_bytes(store);
     rq_log_reader_done(&get->reader);
     rq_mapped_file_release(run.file);
@@ -243,7 +233,6 @@ static void get_from(struct rq_store *store, struct rq_consume_queue *queue, int
                       .memory_from = end - memory_bytes(store),
                       .max_msgs = max_msgs > 0 ? (size_t)max_msgs : 1,
                       .max_bytes = max_bytes > 0 ? max_bytes : SIZE_MAX,
-                      .careful = filter && filter->match,
                       .last_read = end};
     scan_queue(store, queue, offset, &get);
     atomic_fetch_add_explicit(&store->get_messages, (unsigned long long)out->msg_count,

@@ -44,8 +44,8 @@ void crash_options(struct rq_store_options *options, const char *dir, bool sync)
     options->flush_consume_queue_thorough_interval_ms = 12;
     options->clean_resource_interval_ms = 3600000;
     options->transient_store_pool_enable = crash_with_buffers;
-    options->os_page_cache_busy_time_out_mills = 60000; /* a slow disk is not what is tested */
-    options->commit_commit_log_least_pages = 0;         /* what is acknowledged is in the file */
+    options->os_page_cache_busy_time_out_mills = 10000000; /* ten seconds: see main.c */
+    options->commit_commit_log_least_pages = 0;            /* what is acknowledged is in the file */
 }
 
 /* ---- messages ---- */
