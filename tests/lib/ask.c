@@ -52,12 +52,18 @@ static int take_answer(const char *p, size_t n, char *out, unsigned long room)
 
 int tl_ask(const char *addr, int code, const char *ext, char *out, unsigned long room)
 {
+    return tl_ask_with(addr, code, ext, "", out, room);
+}
+
+int tl_ask_with(const char *addr, int code, const char *ext, const char *body, char *out,
+                unsigned long room)
+{
     struct tl_header header = {.code = code, .opaque = 1};
     size_t size = 0;
     size_t have = 0;
     int result = -1;
     int fd = connect_to(addr);
-    char *frame = tl_frame_make(&header, NULL, ext, NULL, 0, &size);
+    char *frame = tl_frame_make(&header, NULL, ext, body, strlen(body), &size);
     char *answer = malloc(ANSWER_MAX);
     out[0] = '\0';
     bool going = fd >= 0 && frame && answer && write(fd, frame, size) == (ssize_t)size;

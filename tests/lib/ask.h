@@ -8,4 +8,8 @@
  * cut at room. Returns the answer's code, or -1 when none came within 15 s. */
 int tl_ask(const char *addr, int code, const char *ext, char *out, unsigned long room);
 
+/* The same with a body, text. */
+int tl_ask_with(const char *addr, int code, const char *ext, const char *body, char *out,
+                unsigned long room);
+
 #endif
