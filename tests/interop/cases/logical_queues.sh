@@ -47,10 +47,22 @@ case_c_static_topic_on_real_533() {
     local port name
     port=$(take_ports)
     NS=127.0.0.1:$port
-    real_namesrv static-namesrv 5.3.3 "$port"
-    real_broker static-a 5.3.3 $((port + 4)) "$NS"
-    real_broker static-b 5.3.3 $((port + 8)) "$NS"
-    for name in static-a static-b; do must peer waitBroker "ns=$NS" "broker=$name" > /dev/null; done
-    logical_queues StaticOnReal static-a static-b
-    for name in static-a static-b static-namesrv; do stop_server "$name"; done
+    real_namesrv logical-real-namesrv 5.3.3 "$port"
+    real_broker logical-real-a 5.3.3 $((port + 4)) "$NS"
+    real_broker logical-real-b 5.3.3 $((port + 8)) "$NS"
+    for name in logical-real-a logical-real-b; do must peer waitBroker "ns=$NS" "broker=$name" > /dev/null; done
+    logical_queues StaticOnReal logical-real-a logical-real-b
+    for name in logical-real-a logical-real-b logical-real-namesrv; do stop_server "$name"; done
+}
+
+case_c_static_topic_on_ours() {
+    need_rmq
+    local port name
+    port=$(take_ports)
+    NS=127.0.0.1:$port
+    our_broker logical-ours-a "$port" $((port + 4))
+    our_broker logical-ours-b $((port + 2)) $((port + 8)) "namesrvAddr=$NS"
+    for name in logical-ours-a logical-ours-b; do must peer waitBroker "ns=$NS" "broker=$name" > /dev/null; done
+    logical_queues StaticOnOurs logical-ours-a logical-ours-b
+    for name in logical-ours-b logical-ours-a; do stop_server "$name" 20; done
 }

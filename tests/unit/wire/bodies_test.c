@@ -85,8 +85,7 @@ static rmq_status rewrite(const char *class_name, const char *name, struct rq_sl
 static void drop_members(cJSON *json)
 {
     static const char *const names[] = {"filterServerTable", "mappingDataVersion",
-                                        "topicQueueMappingDetailMap", "topicQueueMappingInfoMap",
-                                        "topicQueueMappingByBroker"};
+                                        "topicQueueMappingDetailMap", "topicQueueMappingInfoMap"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         cJSON_DeleteItemFromObjectCaseSensitive(json, names[i]);
         cJSON_DeleteItemFromObjectCaseSensitive(

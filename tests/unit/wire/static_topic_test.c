@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "vectors.h"
 #include "wire/route.h"
 
 Suite *static_topic_suite(void);
@@ -119,6 +120,32 @@ START_TEST(queues_of_each_scope_are_apart)
 }
 END_TEST
 
+/* Moved to static-b, and on the way back half of it to static-a again. */
+START_TEST(a_recorded_route_is_read_while_its_queues_move)
+{
+    static const char *const hosts[] = {"static-b", "static-b", "static-b",
+                                        "static-a", "static-a", "static-a"};
+    cJSON *json = vectors_read("route.json");
+    struct queues queues = {0};
+    for (const cJSON *item = rq_json_get(json, "cases")->child; item; item = item->next) {
+        const char *text = rq_json_str(item, "json", "");
+        if (strstr(text, "topicQueueMappingByBroker")) {
+            ck_assert_int_eq(rq_route_data_parse(rq_slice_str(text), &queues.route, NULL), RMQ_OK);
+        }
+    }
+    ck_assert_int_eq(rq_static_queues(queues.route.mappings, queues.route.mapping_count,
+                                      &queues.items, &queues.count, NULL),
+                     RMQ_OK);
+    ck_assert_uint_eq(queues.count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        check_host(&queues, i, hosts[i]);
+    }
+    ck_assert_int_eq(queues.items[5].own_id, 8);
+    clear(&queues);
+    rq_json_free(json);
+}
+END_TEST
+
 START_TEST(more_queues_than_a_topic_can_have_are_damage)
 {
     struct queues queues;
@@ -162,6 +189,7 @@ Suite *static_topic_suite(void)
     tcase_add_test(cases, of_two_that_say_they_lead_a_queue_the_higher_epoch_is_right);
     tcase_add_test(cases, a_queue_that_nobody_leads_keeps_its_place);
     tcase_add_test(cases, queues_of_each_scope_are_apart);
+    tcase_add_test(cases, a_recorded_route_is_read_while_its_queues_move);
     tcase_add_test(cases, more_queues_than_a_topic_can_have_are_damage);
     tcase_add_test(cases, logical_names_are_told_from_brokers);
     suite_add_tcase(suite, cases);
