@@ -105,7 +105,7 @@ static void a_hundred_rounds_in_full_flow_leave_nothing_behind(void)
         }
     }
     /* The broker here closes its ends a moment later. */
-    TL_CHECK(tl_wait(is_back_at, &third, 3000));
+    TL_CHECK(tl_wait(is_back_at, &third, 20000));
     TL_CHECK(slowest < 3000);
     atomic_store(&stop_sending, true);
     pthread_join(sender.thread, NULL);
@@ -149,7 +149,7 @@ static void shutdown_inside_the_listener_commits_what_that_listener_consumed(voi
     tl_send(&cluster, producer, "m", 0, 500);
     self = make_consumer(&cluster, shut_down_at_fifty, &seen);
     TL_OK(rmq_consumer_start(self, &err));
-    TL_CHECK(tl_wait(has_shut_down, NULL, 5000));
+    TL_CHECK(tl_wait(has_shut_down, NULL, 20000));
     TL_EQUAL(atomic_load(&inside_result), RMQ_OK);
     TL_OK(rmq_consumer_shutdown(self, 5000, &err)); /* waits for the listener that called it */
     int total = atomic_load(&seen.total);
@@ -157,7 +157,7 @@ static void shutdown_inside_the_listener_commits_what_that_listener_consumed(voi
     TL_EQUAL(atomic_load(&seen.total), total);
 
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
-    tl_seen_wait(&seen, 500, 5000);
+    tl_seen_wait(&seen, 500, 20000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 500);
     rmq_producer_destroy(producer);
@@ -222,7 +222,7 @@ static void a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline(v
     tl_send(&cluster, producer, "m", 0, 1);
     rmq_consumer *consumer = make_consumer(&cluster, block, &seen);
     TL_OK(rmq_consumer_start(consumer, &err));
-    TL_CHECK(tl_wait(is_blocked, NULL, 5000));
+    TL_CHECK(tl_wait(is_blocked, NULL, 20000));
     int64_t start = tl_now_ms();
     TL_EQUAL(rmq_consumer_shutdown(consumer, 500, &err), RMQ_ERR_TIMEOUT);
     TL_CHECK(tl_now_ms() - start < 15000);
@@ -233,7 +233,7 @@ static void a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline(v
     /* It was not acknowledged in time: the message comes again. */
     consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send(&cluster, producer, "m", 1, 1);
-    tl_seen_wait(&seen, 2, 5000);
+    tl_seen_wait(&seen, 2, 20000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.times[0]), 2);
     rmq_producer_destroy(producer);
@@ -372,7 +372,7 @@ static void a_forked_child_leaves_the_consumer_alone(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send(&cluster, producer, "m", 0, 10);
-    tl_seen_wait(&seen, 10, 5000);
+    tl_seen_wait(&seen, 10, 20000);
     pid_t child = fork();
     if (child == 0) {
         bool good = rmq_consumer_subscribe(consumer, "other", "*", NULL) == RMQ_ERR_FORKED &&
@@ -383,7 +383,7 @@ static void a_forked_child_leaves_the_consumer_alone(void)
     TL_EQUAL(waitpid(child, &status, 0), child);
     TL_EQUAL(status, 0);
     tl_send(&cluster, producer, "m", 10, 10);
-    tl_seen_wait(&seen, 20, 5000);
+    tl_seen_wait(&seen, 20, 20000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 20);
     rmq_producer_destroy(producer);

@@ -226,22 +226,22 @@ static void a_suspended_queue_waits_while_the_others_go_on(void)
     int64_t lag = 0;
     start_broker(&cluster, 2, false);
     rmq_consumer_options options = options_of(&cluster);
-    options.broker_suspend_max_time_ms = 100; /* a pull that is parked already takes what comes */
+    options.pull_batch_size = 1; /* a pull of each queue is parked already, and takes what comes */
     rmq_consumer *consumer = start(&cluster, &options);
     tl_send_some(&cluster, 0, 10);
     tl_seen_wait(&seen, 10, 10000);
     struct queue_goal goal = {consumer, cluster.topic, 0};
-    TL_CHECK(tl_wait(lag_is, &goal, 5000));
+    TL_CHECK(tl_wait(lag_is, &goal, 20000));
     TL_OK(rmq_consumer_suspend(consumer));
-    usleep(300000); /* parked pulls have ended */
     tl_send_some(&cluster, 10, 10);
-    TL_EQUAL(atomic_load(&seen.different), 10);
+    TL_CHECK(atomic_load(&seen.different) <= 12);
     TL_OK(rmq_consumer_suspend_queue(consumer, cluster.topic, "broker-a", 0, &err));
     TL_OK(rmq_consumer_resume(consumer));
     tl_seen_wait(&seen, 15, 10000);
+    TL_CHECK(atomic_load(&seen.different) <= 16);
     TL_OK(rmq_consumer_resume_queue(consumer, cluster.topic, "broker-a", 0, &err));
     tl_seen_wait(&seen, 20, 10000);
-    TL_CHECK(tl_wait(lag_is, &goal, 5000));
+    TL_CHECK(tl_wait(lag_is, &goal, 20000));
     TL_EQUAL(rmq_consumer_lag(consumer, cluster.topic, "broker-a", 7, &lag, NULL),
              RMQ_ERR_NOT_FOUND);
     TL_EQUAL(rmq_consumer_suspend_queue(consumer, "Nothing", "broker-a", 0, NULL),

@@ -91,7 +91,7 @@ static void tags_with_equal_hashes_are_told_apart_by_their_text(void)
     consumer = tl_consumer(&cluster, "*", count_tags, NULL);
     send_tagged(&cluster, producer, 1);
     wanted = 2 * EACH + 9;
-    TL_CHECK(tl_wait(all_came, &wanted, 5000));
+    TL_CHECK(tl_wait(all_came, &wanted, 20000));
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&total), 2 * EACH + 9);
     rmq_producer_destroy(producer);
@@ -129,11 +129,11 @@ static void a_new_expression_counts_at_once(void)
     rmq_consumer *consumer = tl_consumer(&cluster, "7", count_tags, NULL);
     send_tagged(&cluster, producer, 10);
     send_last(&cluster, producer, "7", 2);
-    TL_CHECK(tl_wait(all_came, &wanted, 5000));
+    TL_CHECK(tl_wait(all_came, &wanted, 20000));
     TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "BB", &err));
     send_tagged(&cluster, producer, 10);
     wanted = 22;
-    TL_CHECK(tl_wait(all_came, &wanted, 3000));
+    TL_CHECK(tl_wait(all_came, &wanted, 20000));
     TL_EQUAL(atomic_load(&seen[1]), 10);
     rmq_consumer_destroy(consumer);
     rmq_producer_destroy(producer);

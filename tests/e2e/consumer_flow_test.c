@@ -134,7 +134,7 @@ static void one_blocked_message_stops_its_queue_at_the_span(void)
     printf("%d messages begun while the first blocks\n", before);
     TL_CHECK(before > 100 && before <= 200 + 33);
     atomic_store(&stop_blocking, true);
-    TL_CHECK(tl_wait(all_consumed, &wanted, 5000));
+    TL_CHECK(tl_wait(all_consumed, &wanted, 20000));
     rmq_consumer_destroy(consumer);
     tl_cluster_stop(&cluster);
 }
@@ -221,9 +221,9 @@ static void a_body_beyond_the_limit_costs_that_message_only(void)
     options.events = events;
     options.listener = count_only;
     rmq_consumer *consumer = open_limited(&cluster, &options);
-    TL_CHECK(tl_wait(all_consumed, &wanted, 5000));
+    TL_CHECK(tl_wait(all_consumed, &wanted, 20000));
     bool told = false;
-    while (!told && rmq_events_take(events, &event, 1, 3000) == 1) {
+    while (!told && rmq_events_take(events, &event, 1, 20000) == 1) {
         told = rmq_event_get_type(event) == RMQ_EVENT_ERROR &&
                rmq_error_status(rmq_event_error(event)) == RMQ_ERR_TOO_LARGE;
         rmq_event_destroy(event);

@@ -57,7 +57,7 @@ static void queues_are_shared_and_move_when_members_come_and_go(void)
     rmq_producer *producer = tl_producer(&cluster);
     struct shares shares = {.topic = cluster.topic, .count = 1, .least = 8, .most = 8, .sum = 8};
     shares.members[0] = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
-    TL_CHECK(tl_wait(are_shared, &shares, 5000));
+    TL_CHECK(tl_wait(are_shared, &shares, 20000));
     tl_send(&cluster, producer, "m", 0, 500);
 
     shares.members[1] = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
@@ -65,14 +65,14 @@ static void queues_are_shared_and_move_when_members_come_and_go(void)
     shares.count = 3;
     shares.least = 2;
     shares.most = 3;
-    TL_CHECK(tl_wait(are_shared, &shares, 5000));
+    TL_CHECK(tl_wait(are_shared, &shares, 20000));
     tl_send(&cluster, producer, "m", 500, 500);
 
     rmq_consumer_destroy(shares.members[0]);
     shares.members[0] = shares.members[2];
     shares.count = 2;
     shares.least = shares.most = 4;
-    TL_CHECK(tl_wait(are_shared, &shares, 5000));
+    TL_CHECK(tl_wait(are_shared, &shares, 20000));
     tl_send(&cluster, producer, "m", 1000, 500);
     tl_seen_wait(&seen, 1500, 10000);
     printf("%d deliveries of 1500 messages\n", atomic_load(&seen.total));
@@ -90,7 +90,7 @@ static void more_members_than_queues_leave_some_without(void)
     for (int i = 0; i < 6; i++) {
         shares.members[i] = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     }
-    TL_CHECK(tl_wait(are_shared, &shares, 5000));
+    TL_CHECK(tl_wait(are_shared, &shares, 20000));
     for (int i = 0; i < 6; i++) {
         rmq_consumer_destroy(shares.members[i]);
     }
@@ -118,7 +118,7 @@ static void every_strategy_gives_each_queue_one_owner(void)
             TL_OK(rmq_consumer_subscribe(shares.members[i], cluster.topic, "*", &err));
             TL_OK(rmq_consumer_start(shares.members[i], &err));
         }
-        TL_CHECK(tl_wait(are_shared, &shares, 5000));
+        TL_CHECK(tl_wait(are_shared, &shares, 20000));
         for (int i = 0; i < 3; i++) {
             rmq_consumer_destroy(shares.members[i]);
         }
@@ -194,7 +194,7 @@ static void changes_are_told_as_events(void)
     TL_OK(rmq_consumer_create(&options, &consumer, &err));
     TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
     TL_OK(rmq_consumer_start(consumer, &err));
-    TL_EQUAL(rmq_events_take(events, &event, 1, 5000), 1);
+    TL_EQUAL(rmq_events_take(events, &event, 1, 20000), 1);
     TL_EQUAL(rmq_event_get_type(event), RMQ_EVENT_REBALANCED);
     TL_CHECK(rmq_event_source(event) == consumer);
     snprintf(expected, sizeof expected, "%s +", cluster.topic);
@@ -232,7 +232,7 @@ static void consumers_share_their_threads(void)
     TL_CHECK(tl_usage_of(0).threads - before <= 2);
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 100);
-    tl_seen_wait(&seen, 100, 5000);
+    tl_seen_wait(&seen, 100, 20000);
     char names[4096];
     tl_thread_names(0, names, sizeof names);
     printf("threads: %s\n", names);

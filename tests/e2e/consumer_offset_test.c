@@ -28,7 +28,7 @@ static void a_group_goes_on_where_it_stopped(void)
     for (int round = 0; round < 5; round++) {
         rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
         tl_send(&cluster, producer, "m", round * 100, 100);
-        tl_seen_wait(&seen, (round + 1) * 100, 5000);
+        tl_seen_wait(&seen, (round + 1) * 100, 20000);
         rmq_consumer_destroy(consumer);
         TL_EQUAL(atomic_load(&seen.total), (round + 1) * 100);
     }
@@ -45,7 +45,7 @@ static void an_offset_that_cannot_be_read_is_asked_for_again(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send(&cluster, producer, "m", 0, 200);
-    tl_seen_wait(&seen, 200, 5000);
+    tl_seen_wait(&seen, 200, 20000);
     rmq_consumer_destroy(consumer);
 
     TL_OK(rmq_broker_fault_answer(cluster.broker, QUERY_CONSUMER_OFFSET, 12, 1, "not today", &err));
@@ -68,7 +68,7 @@ static void an_offset_that_was_never_known_is_not_committed(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send(&cluster, producer, "m", 0, 100);
-    tl_seen_wait(&seen, 100, 5000);
+    tl_seen_wait(&seen, 100, 20000);
     rmq_consumer_destroy(consumer);
 
     TL_OK(rmq_broker_fault_answer(cluster.broker, QUERY_CONSUMER_OFFSET, -1, 1, "not today", &err));
@@ -80,7 +80,7 @@ static void an_offset_that_was_never_known_is_not_committed(void)
 
     consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send(&cluster, producer, "m", 100, 10);
-    tl_seen_wait(&seen, 110, 5000);
+    tl_seen_wait(&seen, 110, 20000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 110);
     rmq_producer_destroy(producer);
@@ -96,7 +96,7 @@ static void shutdown_keeps_its_deadline_when_commits_are_not_answered(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send(&cluster, producer, "m", 0, 100);
-    tl_seen_wait(&seen, 100, 5000);
+    tl_seen_wait(&seen, 100, 20000);
     TL_OK(rmq_broker_fault_drop(cluster.broker, UPDATE_CONSUMER_OFFSET, -1, &err));
     int64_t start = tl_now_ms();
     TL_EQUAL(rmq_consumer_shutdown(consumer, 2000, NULL), RMQ_OK);
@@ -187,10 +187,10 @@ static void a_group_can_start_at_a_time(void)
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 50);
     int64_t now = tl_now_ms();
-    tl_wait(a_tick_passed, &now, 1000);
+    tl_wait(a_tick_passed, &now, 20000);
     tl_send(&cluster, producer, "m", 50, 50);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", note_time, &seen);
-    tl_seen_wait(&seen, 100, 5000);
+    tl_seen_wait(&seen, 100, 20000);
     rmq_consumer_destroy(consumer);
 
     struct tl_cluster later = cluster;
@@ -199,7 +199,7 @@ static void a_group_can_start_at_a_time(void)
     TL_OK(
         rmq_broker_fault_answer(cluster.broker, QUERY_CONSUMER_OFFSET, -1, 22, "Not found", &err));
     consumer = open_at(&later, RMQ_CONSUME_FROM_TIMESTAMP, atomic_load(&store_time));
-    tl_seen_wait(&seen, 50, 5000);
+    tl_seen_wait(&seen, 50, 20000);
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.total), 50);
     TL_EQUAL(atomic_load(&seen.times[50]), 1);

@@ -52,7 +52,7 @@ static bool is_committed(void *arg)
 static void wait_committed(const struct tl_cluster *cluster, int64_t offset)
 {
     struct commit_goal goal = {cluster, offset};
-    TL_CHECK(tl_wait(is_committed, &goal, 5000));
+    TL_CHECK(tl_wait(is_committed, &goal, 20000));
 }
 
 /* ---- order ---- */
@@ -222,13 +222,13 @@ static void a_polled_queue_is_in_one_pair_of_hands(void)
     tl_cluster_start(&cluster, 1);
     rmq_consumer *consumer = ordered(&cluster, NULL);
     tl_send_some(&cluster, 0, 3);
-    TL_OK(rmq_consumer_poll(consumer, &first, 5000, &err));
+    TL_OK(rmq_consumer_poll(consumer, &first, 20000, &err));
     TL_EQUAL(rmq_message_view_queue_offset(rmq_batch_at(first, 0)), 0);
     TL_EQUAL(rmq_consumer_poll(consumer, &second, 100, NULL), RMQ_ERR_TIMEOUT);
     TL_OK(rmq_consumer_finish(consumer, first, RMQ_RECONSUME_LATER, &err));
     rmq_batch_destroy(first);
     for (int i = 0; i < 3; i++) {
-        TL_OK(rmq_consumer_poll(consumer, &first, 5000, &err));
+        TL_OK(rmq_consumer_poll(consumer, &first, 20000, &err));
         TL_EQUAL(rmq_message_view_queue_offset(rmq_batch_at(first, 0)), i);
         TL_EQUAL(rmq_message_view_reconsume_times(rmq_batch_at(first, 0)), i == 0 ? 1 : 0);
         TL_OK(rmq_consumer_finish(consumer, first, RMQ_CONSUME_SUCCESS, &err));

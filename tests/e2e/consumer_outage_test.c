@@ -133,7 +133,7 @@ static void shutdown_is_quick_while_the_servers_are_away(void)
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 100);
-    tl_seen_wait(&seen, 100, 5000);
+    tl_seen_wait(&seen, 100, 20000);
     rmq_producer_destroy(producer);
     rmq_broker_stop(servers.broker);
     servers.broker = NULL;
@@ -166,7 +166,7 @@ static void errors_of_any_kind_only_delay(void)
         rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
         tl_send(&cluster, producer, "m", count, 20);
         count += 20;
-        tl_seen_wait(&seen, count, 6000);
+        tl_seen_wait(&seen, count, 20000);
         rmq_consumer_destroy(consumer);
         rmq_broker_fault_clear(cluster.broker);
         TL_EQUAL(atomic_load(&seen.different), count);
@@ -189,7 +189,7 @@ static void lost_answers_and_cut_connections_only_delay(void)
         rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
         tl_send(&cluster, producer, "m", count, 20);
         count += 20;
-        tl_seen_wait(&seen, count, 8000);
+        tl_seen_wait(&seen, count, 20000);
         rmq_consumer_destroy(consumer);
         rmq_broker_fault_clear(cluster.broker);
     }

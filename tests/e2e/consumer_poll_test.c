@@ -239,7 +239,7 @@ static void a_batch_that_is_destroyed_unfinished_comes_again(void)
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 3);
     rmq_consumer *consumer = open_poller(&cluster, 8, NULL);
-    TL_OK(rmq_consumer_poll(consumer, &batch, 5000, &err));
+    TL_OK(rmq_consumer_poll(consumer, &batch, 20000, &err));
     size_t first = note_batch(batch);
     rmq_consume_context_set_delay_level(rmq_batch_context(batch), 1);
     rmq_batch_destroy(batch);
@@ -264,7 +264,7 @@ static void a_batch_outlives_its_consumer_and_its_messages_come_again(void)
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 3);
     rmq_consumer *consumer = open_poller(&cluster, 1, NULL);
-    TL_OK(rmq_consumer_poll(consumer, &batch, 5000, &err));
+    TL_OK(rmq_consumer_poll(consumer, &batch, 20000, &err));
     int64_t start = tl_now_ms();
     TL_EQUAL(rmq_consumer_shutdown(consumer, 300, NULL),
              RMQ_ERR_TIMEOUT); /* the batch is not finished */
@@ -279,7 +279,7 @@ static void a_batch_outlives_its_consumer_and_its_messages_come_again(void)
     rmq_message_view_release(kept);
 
     consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
-    tl_seen_wait(&seen, 3, 5000);
+    tl_seen_wait(&seen, 3, 20000);
     rmq_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);

@@ -152,7 +152,7 @@ static void a_new_group_from_the_last_offset_skips_what_was_there(void)
     rmq_consumer_options_init(&options, sizeof options);
     rmq_consumer *consumer = open_consumer(&cluster, &options);
     tl_send(&cluster, producer, "m", 50, 50);
-    tl_seen_wait(&seen, 50, 5000);
+    tl_seen_wait(&seen, 50, 20000);
     for (int i = 0; i < 50; i++) {
         TL_EQUAL(atomic_load(&seen.times[i]), 0);
         TL_EQUAL(atomic_load(&seen.times[50 + i]), 1);
@@ -169,13 +169,13 @@ static void a_suspended_consumer_gets_nothing_until_it_is_resumed(void)
     rmq_producer *producer = tl_producer(&cluster);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send(&cluster, producer, "m", 0, 10);
-    tl_seen_wait(&seen, 10, 5000);
+    tl_seen_wait(&seen, 10, 20000);
     TL_EQUAL(rmq_consumer_suspend(consumer), RMQ_OK);
     tl_send(&cluster, producer, "m", 10, 200); /* parked pulls may still bring a few */
     int some = atomic_load(&seen.different);
     TL_CHECK(some < 210);
     TL_EQUAL(rmq_consumer_resume(consumer), RMQ_OK);
-    tl_seen_wait(&seen, 210, 5000);
+    tl_seen_wait(&seen, 210, 20000);
     rmq_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
@@ -196,7 +196,7 @@ static void a_topic_subscribed_while_running_is_received_at_once(void)
     TL_OK(rmq_consumer_subscribe(consumer, second, "*", &err));
     snprintf(cluster.topic, sizeof cluster.topic, "%s", second);
     tl_send(&cluster, producer, "m", 10, 10);
-    tl_seen_wait(&seen, 20, 3000);
+    tl_seen_wait(&seen, 20, 20000);
     TL_OK(rmq_consumer_unsubscribe(consumer, second, &err));
     tl_send(&cluster, producer, "m", 20, 10);
     char *text = NULL;

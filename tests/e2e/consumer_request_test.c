@@ -83,7 +83,7 @@ static void a_message_is_consumed_directly(void)
     snprintf(more, sizeof more, ",\"msgId\":\"%s\"", rmq_send_result_offset_msg_id(result));
 
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
-    tl_seen_wait(&seen, 1, 5000);
+    tl_seen_wait(&seen, 1, 20000);
     TL_EQUAL(ask_of(&cluster, consumer, CONSUME_DIRECTLY, more), 0);
     must_say("\"consumeResult\":\"CR_SUCCESS\"");
     TL_EQUAL(atomic_load(&seen.times[5]), 2);
@@ -130,7 +130,7 @@ static void an_administrator_takes_a_running_group_back(void)
     TL_OK(rmq_consumer_subscribe(consumer, cluster.topic, "*", &err));
     TL_OK(rmq_consumer_start(consumer, &err));
     tl_send_some(&cluster, 0, 100);
-    tl_seen_wait(&seen, 100, 5000);
+    tl_seen_wait(&seen, 100, 20000);
     snprintf(ext, sizeof ext,
              "{\"group\":\"%s\",\"topic\":\"%s\",\"timestamp\":\"0\",\"isForce\":\"true\"}",
              cluster.group, cluster.topic);
@@ -150,7 +150,7 @@ static void an_administrator_asks_a_group_how_far_it_is(void)
     tl_cluster_needs_own(&cluster);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     tl_send_some(&cluster, 0, 10);
-    tl_seen_wait(&seen, 10, 5000);
+    tl_seen_wait(&seen, 10, 20000);
     snprintf(ext, sizeof ext, "{\"group\":\"%s\",\"topic\":\"%s\",\"clientAddr\":\"\"}",
              cluster.group, cluster.topic);
     TL_EQUAL(tl_ask(rmq_broker_addr(cluster.broker), CONSUMER_STATUS, ext, answer, sizeof answer),

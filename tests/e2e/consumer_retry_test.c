@@ -104,11 +104,11 @@ static void a_message_whose_send_back_is_refused_is_offered_again_and_holds_the_
     consumer = tl_consumer(&cluster, "*", fail_some, &seen);
     tl_send(&cluster, producer, "m", 1, 1);
     wanted = 3;
-    TL_CHECK(tl_wait(total_reached, &wanted, 5000));
+    TL_CHECK(tl_wait(total_reached, &wanted, 20000));
     rmq_consumer_destroy(consumer);
     consumer = tl_consumer(&cluster, "*", fail_some, &seen);
     wanted = 4;
-    TL_CHECK(tl_wait(total_reached, &wanted, 5000));
+    TL_CHECK(tl_wait(total_reached, &wanted, 20000));
     rmq_consumer_destroy(consumer);
     TL_EQUAL(atomic_load(&seen.times[1]), 2);
     rmq_producer_destroy(producer);

@@ -133,8 +133,8 @@ static void auto_commit_passes_only_batches_that_were_destroyed(void)
     rmq_lite_pull_consumer *consumer =
         subscribed(&cluster, (struct opening){.batch = 10, .interval_ms = 100});
     rmq_queue_list *queues = queues_of(consumer, cluster.topic);
-    TL_OK(rmq_lite_pull_consumer_poll(consumer, &first, 5000, &err));
-    TL_OK(rmq_lite_pull_consumer_poll(consumer, &second, 5000, &err));
+    TL_OK(rmq_lite_pull_consumer_poll(consumer, &first, 20000, &err));
+    TL_OK(rmq_lite_pull_consumer_poll(consumer, &second, 20000, &err));
     int64_t behind_first = (int64_t)rmq_batch_count(first);
     rmq_batch_destroy(first);
     struct goal goal = {consumer, queues, behind_first};
@@ -260,7 +260,7 @@ static void assigned_queues_are_read_whoever_else_has_them(void)
     rmq_queue_list *mine = NULL;
     TL_OK(rmq_lite_pull_consumer_assignment(consumer, &mine, &err));
     TL_EQUAL(rmq_queue_list_count(mine), 2);
-    TL_CHECK(tl_wait(is_committed, &goal, 5000) || sum_committed(consumer, queues) >= 100);
+    TL_CHECK(tl_wait(is_committed, &goal, 20000) || sum_committed(consumer, queues) >= 100);
     rmq_queue_list_destroy(mine);
     rmq_queue_list_destroy(chosen);
     rmq_queue_list_destroy(queues);
@@ -338,7 +338,7 @@ static int64_t next_offset(rmq_lite_pull_consumer *consumer)
 {
     rmq_batch *batch = NULL;
     rmq_error *err = NULL;
-    TL_OK(rmq_lite_pull_consumer_poll(consumer, &batch, 5000, &err));
+    TL_OK(rmq_lite_pull_consumer_poll(consumer, &batch, 20000, &err));
     int64_t offset = rmq_message_view_queue_offset(rmq_batch_at(batch, 0));
     rmq_batch_destroy(batch);
     return offset;
@@ -398,7 +398,7 @@ static void seek_goes_to_an_offset_the_ends_and_a_time(void)
              RMQ_ERR_NOT_FOUND);
 
     /* A batch of before the seek does not move the offset of after it. */
-    TL_OK(rmq_lite_pull_consumer_poll(consumer, &batch, 5000, &err));
+    TL_OK(rmq_lite_pull_consumer_poll(consumer, &batch, 20000, &err));
     TL_OK(rmq_lite_pull_consumer_seek(consumer, topic, broker, 0, 3, 0, &err));
     rmq_batch_destroy(batch);
     TL_EQUAL(next_offset(consumer), 3);
