@@ -19,7 +19,7 @@
 #include "lib/usage.h"
 
 #define SKIPPED         77
-#define DEFAULT_SECONDS 30
+#define DEFAULT_SECONDS 60
 
 static const char *current;
 

@@ -16,7 +16,7 @@
 struct tl_case {
     const char *name;
     void (*run)(void);
-    int seconds; /* deadline; 0 = 30 */
+    int seconds; /* deadline; 0 = 60 */
 };
 
 /* Runs all, or those that the arguments name. TL_FORK=no runs them in this process, for a debugger.
