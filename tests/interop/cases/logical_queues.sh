@@ -37,7 +37,7 @@ logical_queues() {  # TOPIC BROKER BROKER
     wait_until 60 all_ids_received "$topic-producer" "$topic-consumer" ||
         fail "$(group_py ids "$RUN/$topic-producer/out" "$RUN/$topic-consumer/out")"
     note "$(group_py ids "$RUN/$topic-producer/out" "$RUN/$topic-consumer/out")"
-    wait_until 20 at_the_end "$topic" 6 || fail "the group is not at the end: $(cat "$RUN/$topic.progress" "$RUN/$topic.mqadmin" | tr '\n' ' ')"
+    wait_until 60 at_the_end "$topic" 6 || fail "the group is not at the end: $(cat "$RUN/$topic.progress" "$RUN/$topic.mqadmin" | tr '\n' ' ')"
     stop_server "$topic-consumer" 20
 }
 
