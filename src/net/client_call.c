@@ -323,16 +323,18 @@ void rq_peer_expire(struct rq_timer *wait_timer)
     struct rq_list expired;
     rq_list_init(&expired);
     int64_t now = rq_loop_now(peer->peers->loop);
+    int64_t next_ms = RQ_FOREVER;
     rq_mutex_lock(&peer->lock);
     RQ_LIST_FOREACH_SAFE(node, next, &peer->waiting)
     {
         struct rq_call *call = RQ_CONTAINER_OF(node, struct rq_call, node);
         if (call->deadline_ms <= now) {
             take_to_fail_locked(call, &expired);
+        } else if (call->deadline_ms < next_ms) {
+            next_ms = call->deadline_ms;
         }
     }
-    int64_t first = rq_peer_first_deadline_locked(peer);
     rq_mutex_unlock(&peer->lock);
-    rq_timer_start_at(peer->peers->loop, wait_timer, first);
+    rq_timer_start_at(peer->peers->loop, wait_timer, next_ms);
     rq_peer_fail_list(&expired, RMQ_ERR_TIMEOUT);
 }
