@@ -278,8 +278,9 @@ static bool give_back(const char *dir)
 enum { TMPFS_OK, TMPFS_NOT_ALLOWED = 77, TMPFS_WRONG };
 
 /* In a process of its own, which has the mount for itself. Makes no call of Check. */
-static int read_on_full_tmpfs(struct fixture *fix)
+static int read_on_full_tmpfs(const struct fixture *fix)
 {
+    struct fixture own = *fix;
     char dir[FIXTURE_PATH + 8];
     char command[4 * FIXTURE_PATH];
     snprintf(dir, sizeof dir, "%.500s.tmpfs", fix->dir);
@@ -291,11 +292,11 @@ static int read_on_full_tmpfs(struct fixture *fix)
     if (system(command) != 0 || !fill_up(dir)) { // NOLINT(concurrency-mt-unsafe,cert-env33-c)
         return TMPFS_NOT_ALLOWED;
     }
-    fix->options.store_path_root_dir = dir;
+    own.options.store_path_root_dir = dir;
     struct rq_store *store = NULL;
     bool ok = tool_reads(dir, LOOK_MESSAGES) &&
-              rq_store_open(&fix->options, &store, NULL) == RMQ_ERR_DISK_FULL && give_back(dir) &&
-              broker_reads(fix, LOOK_MESSAGES);
+              rq_store_open(&own.options, &store, NULL) == RMQ_ERR_DISK_FULL && give_back(dir) &&
+              broker_reads(&own, LOOK_MESSAGES);
     return ok ? TMPFS_OK : TMPFS_WRONG;
 }
 
