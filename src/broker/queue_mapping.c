@@ -73,45 +73,44 @@ struct rq_queue_mapping *rq_queue_mapping_like(const struct rq_queue_mapping *ma
 
 /* ---- queues ---- */
 
-/* Where the queue of an id is, or would be. */
-static size_t place_of(const struct rq_queue_mapping *mapping, int32_t id)
+static int compare_queues(const void *a, const void *b)
 {
-    size_t low = 0;
-    size_t high = mapping->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (mapping->queues[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    const struct rq_mapped_queue *x = a;
+    const struct rq_mapped_queue *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Among the first count, which are in order. */
+static const struct rq_mapped_queue *find_among(const struct rq_queue_mapping *mapping,
+                                                size_t count, int32_t id)
+{
+    const struct rq_mapped_queue key = {.id = id};
+    return count ? bsearch(&key, mapping->queues, count, sizeof key, compare_queues) : NULL;
 }
 
 const struct rq_mapped_queue *rq_queue_mapping_find(const struct rq_queue_mapping *mapping,
                                                     int32_t id)
 {
-    size_t at = place_of(mapping, id);
-    return at < mapping->count && mapping->queues[at].id == id ? &mapping->queues[at] : NULL;
+    return find_among(mapping, mapping->count, id);
 }
 
-/* Takes the items of the queue on success. A queue that is there already is not replaced. */
-static rmq_status insert_queue(struct rq_queue_mapping *mapping, struct rq_mapped_queue queue)
+static void sort_queues(struct rq_queue_mapping *mapping)
 {
-    if (rq_queue_mapping_find(mapping, queue.id)) {
-        return RMQ_ERR_INVALID;
+    if (mapping->count > 1) {
+        qsort(mapping->queues, mapping->count, sizeof *mapping->queues, compare_queues);
     }
+}
+
+/* Takes the items of the queue on success. */
+static rmq_status append_queue(struct rq_queue_mapping *mapping, struct rq_mapped_queue queue)
+{
     struct rq_mapped_queue *queues =
         rq_realloc(mapping->queues, (mapping->count + 1) * sizeof *queues);
     if (!queues) {
         return RMQ_ERR_NOMEM;
     }
     mapping->queues = queues;
-    size_t at = place_of(mapping, queue.id);
-    memmove(&queues[at + 1], &queues[at], (mapping->count - at) * sizeof *queues);
-    queues[at] = queue;
-    mapping->count++;
+    queues[mapping->count++] = queue;
     return RMQ_OK;
 }
 
@@ -128,10 +127,24 @@ rmq_status rq_queue_mapping_add(struct rq_queue_mapping *mapping,
         st = item->broker_name ? RMQ_OK : RMQ_ERR_NOMEM;
         copy.count += st == RMQ_OK;
     }
-    st = st ? st : insert_queue(mapping, copy);
+    st = st ? st : append_queue(mapping, copy);
     if (st) {
         free_queue(&copy);
     }
+    return st;
+}
+
+rmq_status rq_queue_mapping_complete(struct rq_queue_mapping *mapping,
+                                     const struct rq_queue_mapping *from)
+{
+    size_t named = mapping->count;
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; !st && i < from->count; i++) {
+        if (!find_among(mapping, named, from->queues[i].id)) {
+            st = rq_queue_mapping_add(mapping, &from->queues[i], 0);
+        }
+    }
+    sort_queues(mapping);
     return st;
 }
 
@@ -173,11 +186,30 @@ static rmq_status read_queue(const cJSON *json, struct rq_queue_mapping *mapping
         st = read_item(item, &queue.items[queue.count], err);
         queue.count += st == RMQ_OK;
     }
-    if (!st && (st = insert_queue(mapping, queue))) {
+    if (!st && (st = append_queue(mapping, queue))) {
         st = rq_error_set(err, st, "mapped queue %d: %s", queue.id, rmq_status_text(st));
     }
     if (st) {
         free_queue(&queue);
+    }
+    return st;
+}
+
+/* In order, and each once. */
+static rmq_status read_queues(const cJSON *json, struct rq_queue_mapping *mapping, rmq_error **err)
+{
+    const cJSON *item;
+    rmq_status st = RMQ_OK;
+    cJSON_ArrayForEach(item, json)
+    {
+        st = st ? st : read_queue(item, mapping, err);
+    }
+    sort_queues(mapping);
+    for (size_t i = 1; !st && i < mapping->count; i++) {
+        if (mapping->queues[i].id == mapping->queues[i - 1].id) {
+            st = rq_error_set(err, RMQ_ERR_PROTOCOL, "mapped queue %d is there twice",
+                              mapping->queues[i].id);
+        }
     }
     return st;
 }
@@ -199,12 +231,7 @@ rmq_status rq_queue_mapping_parse(const cJSON *json, struct rq_queue_mapping **o
     mapping->total_queues = rq_json_i32(json, "totalQueues", 0);
     mapping->epoch = rq_json_i64(json, "epoch", 0);
     mapping->dirty = rq_json_bool(json, "dirty", false);
-    const cJSON *item;
-    rmq_status st = RMQ_OK;
-    cJSON_ArrayForEach(item, rq_json_get(json, "hostedQueues"))
-    {
-        st = st ? st : read_queue(item, mapping, err);
-    }
+    rmq_status st = read_queues(rq_json_get(json, "hostedQueues"), mapping, err);
     if (st) {
         rq_queue_mapping_release(mapping);
         return st;

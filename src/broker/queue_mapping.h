@@ -62,10 +62,14 @@ struct rq_queue_mapping *rq_queue_mapping_like(const struct rq_queue_mapping *ma
 struct rq_queue_mapping *rq_queue_mapping_retain(struct rq_queue_mapping *mapping);
 void rq_queue_mapping_release(struct rq_queue_mapping *mapping); /* NULL is accepted */
 
-/* Adds a copy of a queue that is not there yet, without its first skip items. Before the mapping is
- * shared. */
+/* Adds a copy of a queue that is behind all there are, without its first skip items. Before the
+ * mapping is shared. RMQ_ERR_NOMEM. */
 rmq_status rq_queue_mapping_add(struct rq_queue_mapping *mapping,
                                 const struct rq_mapped_queue *queue, size_t skip);
+
+/* Adds copies of all that another one has and this one has not. Likewise. */
+rmq_status rq_queue_mapping_complete(struct rq_queue_mapping *mapping,
+                                     const struct rq_queue_mapping *from);
 
 /* NULL when the broker knows nothing of that logical queue. */
 const struct rq_mapped_queue *rq_queue_mapping_find(const struct rq_queue_mapping *mapping,

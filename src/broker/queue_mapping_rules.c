@@ -135,13 +135,8 @@ rmq_status rq_queue_mapping_succeed(struct rq_queue_mapping *next,
     if (st) {
         return st;
     }
-    for (size_t i = 0; i < old->count; i++) {
-        if (!rq_queue_mapping_find(next, old->queues[i].id) &&
-            rq_queue_mapping_add(next, &old->queues[i], 0)) {
-            return rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
-        }
-    }
-    return RMQ_OK;
+    st = rq_queue_mapping_complete(next, old);
+    return st ? rq_error_set(err, st, "out of memory") : RMQ_OK;
 }
 
 /* ---- arithmetic ---- */

@@ -165,6 +165,8 @@ START_TEST(json_that_is_no_mapping_is_refused)
 {
     static const char *const texts[] = {
         "[]",
+        "{\"bname\":\"b\",\"topic\":\"T\",\"hostedQueues\":{\"1\":[{\"bname\":\"a\"}],"
+        "\"+1\":[{\"bname\":\"a\"}]}}",
         "3",
         "{}",
         "{\"topic\":\"T\"}",
@@ -229,6 +231,9 @@ START_TEST(queues_that_are_not_named_stay)
     ck_assert_uint_eq(next->count, 3);
     ck_assert_uint_eq(rq_queue_mapping_find(next, 0)->count, 2);
     ck_assert_ptr_nonnull(rq_queue_mapping_find(next, 5));
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(next->queues[i].id, i == 2 ? 5 : (int)i);
+    }
     rq_queue_mapping_release(next);
     next = mapping_of(one);
     next->epoch = old->epoch; /* then it would be another state with the same number */
