@@ -8,43 +8,42 @@
 #include <string.h>
 
 #include "tools/admin.h"
+#include "tools/message_text.h"
 #include "tools/text.h"
+
+static void add_text(struct tool_text *text, const rmq_message_view *view)
+{
+    size_t size = 0;
+    const void *body = rmq_message_view_body(view, &size);
+    tool_text_format(text, "topic %s, queue %d, offset %lld\nid %s\ntag %s\nkeys %s\n",
+                     rmq_message_view_topic(view), rmq_message_view_queue_id(view),
+                     (long long)rmq_message_view_queue_offset(view), rmq_message_view_id(view),
+                     rmq_message_view_tag(view), rmq_message_view_keys(view));
+    for (size_t i = 0; i < rmq_message_view_property_count(view); i++) {
+        tool_text_format(text, "property %s=%s\n", rmq_message_view_property_name(view, i),
+                         rmq_message_view_property_value(view, i));
+    }
+    tool_text_format(text, "born %s at %lld, stored %s at %lld\n", rmq_message_view_born_host(view),
+                     (long long)rmq_message_view_born_timestamp_ms(view),
+                     rmq_message_view_store_host(view),
+                     (long long)rmq_message_view_store_timestamp_ms(view));
+    if (tool_is_utf8(body, size)) {
+        tool_text_add(text, body, size);
+    } else {
+        tool_text_format(text, "(%zu bytes)", size);
+    }
+}
 
 static void print_message(const struct tool_admin *a, const rmq_message_view *view)
 {
-    struct tool_text line = {0};
-    size_t size = 0;
-    const void *body = rmq_message_view_body(view, &size);
-    bool readable = tool_is_utf8(body, size);
+    struct tool_text text = {0};
     if (a->json) {
-        tool_json_open(&line);
-        tool_json_text(&line, "topic", rmq_message_view_topic(view));
-        tool_json_number(&line, "queueId", rmq_message_view_queue_id(view));
-        tool_json_number(&line, "queueOffset", rmq_message_view_queue_offset(view));
-        tool_json_text(&line, "msgId", rmq_message_view_id(view));
-        tool_json_text(&line, "tag", rmq_message_view_tag(view));
-        tool_json_text(&line, "keys", rmq_message_view_keys(view));
-        if (readable) {
-            tool_json_bytes(&line, "body", body, size);
-        } else {
-            tool_json_base64(&line, "bodyBase64", body, size);
-        }
-        tool_json_close(&line);
+        tool_json_message(&text, view);
     } else {
-        tool_text_format(
-            &line, "topic %s, queue %d, offset %lld\nid %s\ntag %s\nkeys %s\nborn %s, stored %s\n",
-            rmq_message_view_topic(view), rmq_message_view_queue_id(view),
-            (long long)rmq_message_view_queue_offset(view), rmq_message_view_id(view),
-            rmq_message_view_tag(view), rmq_message_view_keys(view),
-            rmq_message_view_born_host(view), rmq_message_view_store_host(view));
-        if (readable) {
-            tool_text_add(&line, body, size);
-        } else {
-            tool_text_format(&line, "(%zu bytes)", size);
-        }
+        add_text(&text, view);
     }
-    tool_text_flush(&line, stdout);
-    tool_text_free(&line);
+    tool_text_flush(&text, stdout);
+    tool_text_free(&text);
 }
 
 static int show_all(const struct tool_admin *a, const rmq_message_view **list, size_t count)

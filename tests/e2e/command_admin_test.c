@@ -110,6 +110,18 @@ static void a_broker_is_looked_at_and_changed_at_the_shell(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_message_is_shown_with_properties_and_times(void)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    expect(&cluster, "produce -t %s --key k17 --property region=north hello", 0, "SEND_OK");
+    expect(&cluster, "message -t %s --key k17", 0, "\nproperty region=north\n");
+    expect(&cluster, "message -t %s --key k17 -o json", 0, "\"region\":\"north\"");
+    expect(&cluster, "message -t %s --key k17 -o json", 0, "\"storeTimestamp\":");
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -121,6 +133,7 @@ int main(int argc, char **argv)
          a_broker_is_looked_at_and_changed_at_the_shell, 60},
         {"a_group_is_reset_at_the_shell_and_goes_on_from_there",
          a_group_is_reset_at_the_shell_and_goes_on_from_there, 60},
+        TL_CASE(a_message_is_shown_with_properties_and_times),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
