@@ -18,10 +18,8 @@
 #include "wire/bodies.h"
 #include "wire/route.h"
 
-#define ROUTE_TIMEOUT_MS 3000
-
 struct query {
-    struct rq_call call;
+    struct rq_remote_call call;
     struct rmq_broker *broker;
     struct rq_conn *conn; /* a reference */
     struct rq_reply_to to;
@@ -231,7 +229,7 @@ static void free_query(struct query *query)
     rq_free(query);
 }
 
-static void on_route(struct rq_call *call, rmq_status status, struct rq_in *in)
+static void on_route(struct rq_remote_call *call, rmq_status status, struct rq_in *in)
 {
     struct query *query = RQ_CONTAINER_OF(call, struct query, call);
     struct rq_route_data route = {0};
@@ -275,30 +273,19 @@ static struct query *read_query(const struct rq_request *request)
     return query;
 }
 
-static rmq_status ask_route(struct query *query)
+static void ask_route(struct query *query)
 {
     struct rq_hdr_topic fields = {.topic = rq_slice_str(query->topic)};
     RQ_SET(topic, &fields, accept_standard_json_only, true);
     struct rq_frame_spec spec =
         rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &fields);
-    struct rq_registration *registration = &query->broker->registration;
-    struct rq_out *out = registration->count > 0 ? rq_out_create(0) : NULL;
-    if (!out) {
-        return RMQ_ERR_NOMEM;
-    }
-    if (rq_out_encode(out, &spec, rq_slice(NULL, 0), NULL) != RMQ_OK) {
+    struct rq_out *out = rq_out_create(0);
+    if (out && rq_out_encode(out, &spec, rq_slice(NULL, 0), NULL) != RMQ_OK) {
         rq_out_destroy(out);
-        return RMQ_ERR_NOMEM;
-    }
-    struct rq_peer *peer = registration->registrars[0].peer;
-    for (int i = 0; i < registration->count; i++) {
-        if (rq_peer_connected(registration->registrars[i].peer)) {
-            peer = registration->registrars[i].peer;
-            break;
-        }
+        out = NULL;
     }
     query->call.done = on_route;
-    return rq_peer_call(peer, &query->call, out, rq_deadline_ms(ROUTE_TIMEOUT_MS), RQ_WAIT);
+    rq_remotes_ask_namesrv(&query->broker->remotes, &query->call, out);
 }
 
 void rq_process_query_assignment(const struct rq_request *request)
@@ -309,10 +296,7 @@ void rq_process_query_assignment(const struct rq_request *request)
                           "the body is no question for an assignment");
         return;
     }
-    if (ask_route(query) != RMQ_OK) {
-        answer(query, NULL);
-        free_query(query);
-    }
+    ask_route(query);
 }
 
 /* ---- 401, 402 ---- */

@@ -56,7 +56,7 @@ void rq_remotes_free(struct rq_remotes *remotes); /* after close */
 void rq_remotes_ask(struct rq_remotes *remotes, struct rq_remote_call *call,
                     const char *broker_name, struct rq_out *out);
 
-/* Asks a name server, which may be any of them. */
+/* Asks a name server, which may be any of them. Takes out as above. Any thread. */
 void rq_remotes_ask_namesrv(struct rq_remotes *remotes, struct rq_remote_call *call,
                             struct rq_out *out);
 

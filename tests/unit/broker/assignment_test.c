@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/thread.h"
 #include "base/time.h"
 
 static rmq_broker *broker;
@@ -38,13 +40,18 @@ static void close_all(void)
     rmq_broker_stop(broker);
 }
 
-static struct raw_answer *query(const char *client, const char *strategy)
+static void write_query(char *body, size_t room, const char *client, const char *strategy)
 {
-    char body[256];
-    snprintf(body, sizeof body,
+    snprintf(body, room,
              "{\"topic\":\"T\",\"consumerGroup\":\"G\",\"clientId\":\"%s\",\"strategyName\":\"%s\","
              "\"messageModel\":\"CLUSTERING\"}",
              client, strategy);
+}
+
+static struct raw_answer *query(const char *client, const char *strategy)
+{
+    char body[256];
+    write_query(body, sizeof body, client, strategy);
     return raw_call(raw, RQ_REQ_QUERY_ASSIGNMENT, NULL, NULL, rq_slice_str(body));
 }
 
@@ -123,6 +130,39 @@ START_TEST(request_modes_survive_a_restart)
 }
 END_TEST
 
+/* One question after the other until the connection closes; no call of Check, it is a thread. */
+static void ask_on(void *arg)
+{
+    const struct rq_buf *frame = arg;
+    char answer[4096];
+    while (send(raw->fd, frame->data, frame->len, MSG_NOSIGNAL) == (ssize_t)frame->len &&
+           recv(raw->fd, answer, sizeof answer, 0) > 0) {
+    }
+}
+
+/* Its connections are served until the end, when name servers are not asked any more. */
+START_TEST(a_broker_stops_while_it_is_asked)
+{
+    char body[256];
+    struct rq_buf frame;
+    write_query(body, sizeof body, "c0", "AVG");
+    struct rq_frame_spec spec =
+        rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_QUERY_ASSIGNMENT, NULL, NULL);
+    rq_buf_init(&frame, 0);
+    ck_assert_int_eq(rq_frame_encode(&frame, &spec, strlen(body), NULL), RMQ_OK);
+    rq_buf_add_str(&frame, body);
+    for (int round = 0; round < 20; round++) {
+        struct rq_thread thread;
+        open_with(NULL);
+        ck_assert_int_eq(rq_thread_start(&thread, "asks", ask_on, &frame), RMQ_OK);
+        rmq_broker_stop(broker);
+        rq_thread_join(&thread);
+        raw_close(raw);
+    }
+    rq_buf_free(&frame);
+}
+END_TEST
+
 Suite *assignment_suite(void)
 {
     Suite *suite = suite_create("broker/assignment");
@@ -135,6 +175,7 @@ Suite *assignment_suite(void)
     TCase *life = tcase_create("life");
     tcase_set_timeout(life, 30);
     tcase_add_test(life, request_modes_survive_a_restart);
+    tcase_add_test(life, a_broker_stops_while_it_is_asked);
     suite_add_tcase(suite, life);
     return suite;
 }
