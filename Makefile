@@ -291,7 +291,7 @@ cov:
 
 # ---- fuzzing, speed, the real thing --------------------------------------------------------------------------------
 
-.PHONY: fuzz fuzz-here bench interop interop-long demo
+.PHONY: fuzz fuzz-here bench benches interop interop-long demo
 T ?= $(FUZZ)
 TIME ?= 60
 fuzz:
@@ -308,12 +308,13 @@ $(BUILD)/fuzz/fuzz/%: $(BUILD)/fuzz/test/fuzz/%.o $(call objects,$(NEEDS_all))
 	$(Q)$(CC) -o $@ $^ $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
 
 BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/*.c)))
-bench: all $(BENCHES)
+benches: $(BENCHES)
+bench: all benches
 	$(Q)B=$(B) T=$(T) tests/bench/run.sh
 $(B)/bench/%: tests/bench/%.c $(call objects,$(NEEDS_all)) $(B)/flags
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(TEST_CFLAGS) -Isrc $(PKG_CFLAGS) -o $@ $(filter %.c %.o,$^) $(BASE_LDFLAGS) $(PKG_LIBS) $(LDLIBS)
+	$(Q)$(CC) $(TEST_CFLAGS) -Isrc $(PKG_CFLAGS) -o $@ $(filter %.c %.o,$^) $(BASE_LDFLAGS) $(PKG_LIBS) $(TEST_PKG_LIBS) $(LDLIBS)
 interop: all $(E2E) $(MEMBER)
 	$(Q)tests/interop/run.sh $(CASES)
 # Ten times as many messages, and a mixed group for five minutes: a quarter of an hour.
@@ -325,7 +326,8 @@ demo: $(COMMAND)
 # ---- lint and documentation ----------------------------------------------------------------------------------------
 
 .PHONY: lint check-layers check-symbols check-headers check-abi check-docs sizes cppcheck clang-tidy format docs deps help
-lint: check-layers check-symbols check-headers check-docs sizes cppcheck clang-tidy
+# With the benchmarks, which nothing else builds.
+lint: check-layers check-symbols check-headers check-docs sizes cppcheck clang-tidy benches
 check-layers:
 	$(Q)scripts/check-layers
 check-symbols: $(call objects,$(LAYERS))
