@@ -158,10 +158,21 @@ consume_other_sizes() {  # NS
 # User and system time of a process so far, in µs.
 cpu_of() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print ($12 + $13) * 1000000 / hz }' "/proc/$1/stat"; }
 
+# Until the broker has done with what it was told before, as writing files: less than 3 % of a processor for a second.
+settle() {  # PID
+    local before
+    for _ in $(seq 15); do
+        before=$(cpu_of "$1")
+        sleep 1
+        [ $(($(cpu_of "$1") - before)) -gt 30000 ] || return 0
+    done
+}
+
 # broker_cpu PID COUNT COMMAND...: CPU µs of that process for each of COUNT messages
 broker_cpu() {
     local pid=$1 count=$2 before after
     shift 2
+    settle "$pid"
     before=$(cpu_of "$pid")
     "$@" > "$work/last" 2> "$work/last.err" || { echo -; return; }
     after=$(cpu_of "$pid")
