@@ -165,8 +165,8 @@ START_TEST(json_that_is_no_mapping_is_refused)
 {
     static const char *const texts[] = {
         "[]",
-        "{\"bname\":\"b\",\"topic\":\"T\",\"hostedQueues\":{\"1\":[{\"bname\":\"a\"}],"
-        "\"+1\":[{\"bname\":\"a\"}]}}",
+        ("{\"bname\":\"b\",\"topic\":\"T\",\"hostedQueues\":{\"1\":[{\"bname\":\"a\"}],"
+         "\"+1\":[{\"bname\":\"a\"}]}}"),
         "3",
         "{}",
         "{\"topic\":\"T\"}",

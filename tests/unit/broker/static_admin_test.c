@@ -56,8 +56,8 @@ START_TEST(mappings_that_cannot_be_are_refused_and_change_nothing)
         "{\"bname\":\"b\",\"topic\":\"S\"}",
         "{\"bname\":\"a\",\"topic\":\"S\",\"epoch\":0}", /* before the one there is */
         "{\"bname\":\"a\",\"topic\":\"S\",\"epoch\":1}", /* queues are missing */
-        "{\"bname\":\"a\",\"topic\":\"S\",\"epoch\":9,\"hostedQueues\":{0:["
-        "{\"bname\":\"a\",\"queueId\":-1}]}}",
+        ("{\"bname\":\"a\",\"topic\":\"S\",\"epoch\":9,\"hostedQueues\":{0:["
+         "{\"bname\":\"a\",\"queueId\":-1}]}}"),
     };
     two_map_to_a();
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
