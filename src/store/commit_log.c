@@ -47,8 +47,12 @@ rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
     rq_mutex_init(&log->ahead_lock);
     rq_cond_init(&log->ahead_work);
     rq_write_buffers_init(&log->buffers);
+    /* Syncs that follow one another within a millisecond; the others write more than a piece each
+     * while there is much to write, and pieces are quicker to bring into memory. */
+    struct rq_mapped_file_kind kind = file_kind;
+    kind.page_by_page = options->flush_disk_type == RQ_FLUSH_SYNC;
     return rq_mapped_file_queue_init(&log->files, dir, (size_t)options->mapped_file_size_commit_log,
-                                     &file_kind);
+                                     &kind);
 }
 
 rmq_status rq_commit_log_load(struct rq_commit_log *log, bool *lengthened, rmq_error **err)
@@ -83,7 +87,7 @@ rmq_status rq_commit_log_set_end(struct rq_commit_log *log, int64_t end, bool wi
         /* Records that were cut off must not come back behind new ones. */
         st = rq_mapped_file_wipe(last, (size_t)(end - last->start), true, err);
     }
-    if (last) {
+    if (last && log->files.kind.page_by_page) {
         rq_mapped_file_new_from(last, (size_t)(end - last->start));
     }
     log->current = last;

@@ -18,7 +18,7 @@
 #define OFFSET_MAX      (INT64_MAX / RQ_CQ_ENTRY_BYTES / 2)
 
 static const struct rq_mapped_file_kind file_kind = {
-    .first_step = RQ_STORE_PAGE, .last_step = (size_t)1 << 20, .keeps_fd = false};
+    .first_step = RQ_STORE_PAGE, .last_step = (size_t)1 << 20, .page_by_page = true};
 
 rmq_status rq_consume_queue_create(const char *dir, struct rq_slice topic, int32_t queue_id,
                                    size_t file_size, struct rq_consume_queue **out)

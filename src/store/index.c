@@ -26,7 +26,7 @@
 #define KEY_ROOM    512 /* longer ones are hashed on the heap */
 
 static const struct rq_mapped_file_kind file_kind = {
-    .first_step = (size_t)64 << 10, .last_step = (size_t)4 << 20, .keeps_fd = false};
+    .first_step = (size_t)64 << 10, .last_step = (size_t)4 << 20, .page_by_page = true};
 
 static struct rq_mapped_file_kind kind_of(const struct rq_index *index)
 {

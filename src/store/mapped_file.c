@@ -151,7 +151,7 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
         rq_mapped_file_release(file);
         return st;
     }
-    if (rq_mapped_file_written(file) == 0) {
+    if (kind->page_by_page && rq_mapped_file_written(file) == 0) {
         rq_mapped_file_new_from(file, 0);
     }
     if (!kind->keeps_fd || rq_mapped_file_written(file) == size) {

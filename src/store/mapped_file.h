@@ -72,7 +72,8 @@ struct rq_mapped_file_kind {
     size_t first_step;
     size_t last_step;
     bool keeps_fd; /* a few files that are written all the time: not one for each of 1,600 queues */
-    bool syncs_name; /* the first flush of a new file syncs its directory, too */
+    bool page_by_page; /* of a new file; see rq_mapped_file_new_from */
+    bool syncs_name;   /* the first flush of a new file syncs its directory, too */
     struct rq_disk *disk;
 };
 
