@@ -279,13 +279,9 @@ static void ask_route(struct query *query)
     RQ_SET(topic, &fields, accept_standard_json_only, true);
     struct rq_frame_spec spec =
         rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_GET_ROUTEINFO_BY_TOPIC, &rq_tab_topic, &fields);
-    struct rq_out *out = rq_out_create(0);
-    if (out && rq_out_encode(out, &spec, rq_slice(NULL, 0), NULL) != RMQ_OK) {
-        rq_out_destroy(out);
-        out = NULL;
-    }
     query->call.done = on_route;
-    rq_remotes_ask_namesrv(&query->broker->remotes, &query->call, out);
+    rq_remotes_ask_namesrv(&query->broker->remotes, &query->call,
+                           rq_out_make(&spec, rq_slice(NULL, 0)));
 }
 
 void rq_process_query_assignment(const struct rq_request *request)

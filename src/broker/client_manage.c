@@ -21,12 +21,10 @@ static void notify_one(struct rq_conn *conn, struct rq_slice group)
     struct rq_frame_spec spec = rq_frame_request(
         RQ_SERIALIZE_JSON, RQ_REQ_NOTIFY_CONSUMER_IDS_CHANGED, &rq_tab_consumer_group, &fields);
     spec.flag = RQ_FLAG_ONEWAY;
-    struct rq_out *out = rq_out_create(0);
-    if (!out || rq_frame_encode(&out->head, &spec, 0, NULL)) {
-        rq_out_destroy(out);
-        return;
+    struct rq_out *out = rq_out_make(&spec, rq_slice(NULL, 0));
+    if (out) {
+        (void)rq_conn_send(conn, out);
     }
-    (void)rq_conn_send(conn, out);
 }
 
 /* Tells all members of a group that it has changed, where that is wanted. */

@@ -101,12 +101,7 @@ static struct rq_out *make_request(const struct rq_hdr_consumer_status *header)
 {
     struct rq_frame_spec spec = rq_frame_request(
         RQ_SERIALIZE_JSON, RQ_REQ_GET_CONSUMER_STATUS_FROM_CLIENT, &rq_tab_consumer_status, header);
-    struct rq_out *out = rq_out_create(0);
-    if (!out || rq_frame_encode(&out->head, &spec, 0, NULL)) {
-        rq_out_destroy(out);
-        return NULL;
-    }
-    return out;
+    return rq_out_make(&spec, rq_slice(NULL, 0));
 }
 
 static void ask(struct gathering *gathering, const struct rq_hdr_consumer_status *header,

@@ -36,12 +36,7 @@ struct rq_out *rq_logical_request(int32_t code, const struct rq_fields *table, c
     struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, code, table, fields);
     spec.extra = &physical;
     spec.extra_count = 1;
-    struct rq_out *out = rq_out_create(0);
-    if (out && rq_out_encode(out, &spec, rq_slice(NULL, 0), NULL)) {
-        rq_out_destroy(out);
-        return NULL;
-    }
-    return out;
+    return rq_out_make(&spec, rq_slice(NULL, 0));
 }
 
 void rq_logical_failed(struct rq_conn *conn, const struct rq_reply_to *to,

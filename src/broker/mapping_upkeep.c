@@ -229,12 +229,7 @@ static struct rq_out *make_request(const struct job *job)
         RQ_SET(topic, &header, lo, job->kind == ASK_MAPPING);
     }
     struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, code, &rq_tab_topic, &header);
-    struct rq_out *out = rq_out_create(0);
-    if (out && rq_out_encode(out, &spec, rq_slice(NULL, 0), NULL)) {
-        rq_out_destroy(out);
-        return NULL;
-    }
-    return out;
+    return rq_out_make(&spec, rq_slice(NULL, 0));
 }
 
 static void drop_jobs(struct rq_mapping_upkeep *upkeep)

@@ -147,21 +147,6 @@ static struct rq_hdr_register_broker register_fields(const struct rmq_broker *br
     return fields;
 }
 
-static struct rq_out *make_frame(const struct rq_frame_spec *spec, const struct rq_buf *body)
-{
-    struct rq_out *out = rq_out_create(body->len + 1024);
-    if (!out || rq_frame_encode(&out->head, spec, body->len, NULL)) {
-        rq_out_destroy(out);
-        return NULL;
-    }
-    rq_buf_add(&out->head, body->data, body->len);
-    if (rq_buf_status(&out->head)) {
-        rq_out_destroy(out);
-        return NULL;
-    }
-    return out;
-}
-
 /* ---- rounds, on the background loop ---- */
 
 static void move_all(struct rq_list *to, struct rq_list *from)
@@ -251,7 +236,7 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
 static void call_one(struct rq_registration *registration, struct rq_registrar *registrar,
                      const struct rq_frame_spec *spec, const struct rq_buf *body)
 {
-    struct rq_out *out = make_frame(spec, body);
+    struct rq_out *out = rq_out_make(spec, rq_slice(body->data, body->len));
     rmq_status st = RMQ_ERR_NOMEM;
     memset(&registrar->call, 0, sizeof registrar->call);
     registrar->call.done = answered;
@@ -402,7 +387,6 @@ static void stop_rounds(void *arg)
 static void unregister(struct rq_registration *registration, struct rq_peer *peer)
 {
     const struct rmq_broker *broker = registration->broker;
-    const struct rq_buf no_body = {0};
     struct rq_hdr_broker fields = {
         .broker_name = rq_slice_str(broker->settings.broker.broker_name),
         .broker_addr = rq_slice_str(broker->addr),
@@ -412,7 +396,7 @@ static void unregister(struct rq_registration *registration, struct rq_peer *pee
     struct rq_frame_spec spec =
         rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_UNREGISTER_BROKER, &rq_tab_broker, &fields);
     struct rq_reply reply = {0};
-    struct rq_out *out = rq_peer_connected(peer) ? make_frame(&spec, &no_body) : NULL;
+    struct rq_out *out = rq_peer_connected(peer) ? rq_out_make(&spec, rq_slice(NULL, 0)) : NULL;
     if (out && rq_peer_call_reply(peer, out, rq_deadline_ms(UNREGISTER_WAIT_MS), RQ_FAIL_FAST,
                                   &reply) == RMQ_OK) {
         rq_reply_free(&reply);

@@ -49,17 +49,7 @@ static struct rq_out *make_request(int32_t code, const struct rq_fields *table, 
                                    struct rq_slice body)
 {
     struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, code, table, fields);
-    struct rq_out *out = rq_out_create(body.n + 1024);
-    if (!out || rq_frame_encode(&out->head, &spec, body.n, NULL)) {
-        rq_out_destroy(out);
-        return NULL;
-    }
-    rq_buf_add_slice(&out->head, body);
-    if (rq_buf_status(&out->head)) {
-        rq_out_destroy(out);
-        return NULL;
-    }
-    return out;
+    return rq_out_make(&spec, body);
 }
 
 /* Takes conn. */

@@ -186,13 +186,11 @@ static void ask_for_masters(struct rq_remote_call *call)
 {
     struct rq_frame_spec spec =
         rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_GET_BROKER_CLUSTER_INFO, NULL, NULL);
-    struct rq_out *out = rq_out_create(0);
     char *addr = namesrv_addr(call->remotes);
-    if (!addr || !out || rq_out_encode(out, &spec, rq_slice(NULL, 0), NULL)) {
-        rq_out_destroy(out);
-        end_call(call, RMQ_ERR_NOMEM, NULL);
+    if (addr) {
+        send_to(call, addr, rq_out_make(&spec, rq_slice(NULL, 0)), on_masters);
     } else {
-        send_to(call, addr, out, on_masters);
+        end_call(call, RMQ_ERR_NOMEM, NULL);
     }
     rq_free(addr);
 }

@@ -107,11 +107,7 @@ static struct rq_out *make_push(const struct reply *reply)
     RQ_SET(reply, &fields, unit_mode, header->unit_mode);
     struct rq_frame_spec spec = rq_frame_request(
         RQ_SERIALIZE_JSON, RQ_REQ_PUSH_REPLY_MESSAGE_TO_CLIENT, &rq_tab_reply, &fields);
-    struct rq_out *out = rq_buf_status(&props) ? NULL : rq_out_create(reply->msg.body.n + 1024);
-    if (out && rq_out_encode(out, &spec, reply->msg.body, NULL)) {
-        rq_out_destroy(out);
-        out = NULL;
-    }
+    struct rq_out *out = rq_buf_status(&props) ? NULL : rq_out_make(&spec, reply->msg.body);
     rq_buf_free(&props);
     return out;
 }

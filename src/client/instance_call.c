@@ -73,17 +73,12 @@ void rq_instance_request(struct rq_instance *instance, struct rq_peer *peer,
 void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int code,
                         const struct rq_fields *table, const void *fields, struct rq_slice body)
 {
-    struct rq_out *out = peer ? rq_out_create(0) : NULL;
-    if (!out) {
-        return;
-    }
     struct rq_frame_spec spec = rq_instance_frame(instance, code, table, fields);
     spec.flag = RQ_FLAG_ONEWAY;
-    if (rq_out_encode(out, &spec, body, NULL) != RMQ_OK) {
-        rq_out_destroy(out);
-        return;
+    struct rq_out *out = peer ? rq_out_make(&spec, body) : NULL;
+    if (out) {
+        (void)rq_peer_oneway(peer, out, rq_deadline_ms(RQ_API_TIMEOUT_MS));
     }
-    (void)rq_peer_oneway(peer, out, rq_deadline_ms(RQ_API_TIMEOUT_MS));
 }
 
 void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int32_t opaque,
@@ -92,19 +87,14 @@ void rq_instance_answer(struct rq_instance *instance, struct rq_peer *peer, int3
     if (flag & RQ_FLAG_ONEWAY) {
         return;
     }
-    struct rq_out *out = rq_out_create(0);
-    if (!out) {
-        return;
-    }
     struct rq_frame_spec spec = rq_frame_request(instance->serialize, code, NULL, NULL);
     spec.flag = RQ_FLAG_RESPONSE;
     spec.opaque = opaque;
     spec.remark = rq_slice_str(remark);
-    if (rq_out_encode(out, &spec, body, NULL) != RMQ_OK) {
-        rq_out_destroy(out);
-        return;
+    struct rq_out *out = rq_out_make(&spec, body);
+    if (out) {
+        (void)rq_peer_send(peer, out);
     }
-    (void)rq_peer_send(peer, out);
 }
 
 rmq_status rq_answer_error(rmq_status status, const struct rq_header *header, const char *addr,

@@ -69,6 +69,16 @@ rmq_status rq_out_encode(struct rq_out *out, const struct rq_frame_spec *spec, s
     return st == RMQ_OK ? st : rq_error_set(err, st, "frame of %zu body bytes", body.n);
 }
 
+struct rq_out *rq_out_make(const struct rq_frame_spec *spec, struct rq_slice body)
+{
+    struct rq_out *out = rq_out_create(body.n + 2 * HEAD_BYTES);
+    if (out && rq_out_encode(out, spec, body, NULL) != RMQ_OK) {
+        rq_out_destroy(out);
+        return NULL;
+    }
+    return out;
+}
+
 void rq_out_destroy(struct rq_out *out)
 {
     if (!out) {

@@ -61,6 +61,9 @@ rmq_status rq_out_add(struct rq_out *out, const void *p, size_t n, void (*releas
 rmq_status rq_out_encode(struct rq_out *out, const struct rq_frame_spec *spec, struct rq_slice body,
                          rmq_error **err);
 
+/* A frame of its own with all of that. NULL when it cannot be made: out of memory, or too large. */
+struct rq_out *rq_out_make(const struct rq_frame_spec *spec, struct rq_slice body);
+
 /* Frees the frame and releases its pieces. NULL is accepted. */
 void rq_out_destroy(struct rq_out *out);
 
