@@ -17,6 +17,12 @@ bool rq_logical_find(const struct rq_request *request, struct rq_slice topic, in
     return mapping != NULL;
 }
 
+static void forget(struct rq_logical_queue *logical)
+{
+    rq_queue_mapping_release(logical->mapping);
+    logical->mapping = NULL;
+}
+
 bool rq_logical_leads(const struct rq_request *request, struct rq_logical_queue *logical)
 {
     if (rq_queue_mapping_leads(logical->mapping, logical->queue)) {
@@ -25,9 +31,21 @@ bool rq_logical_leads(const struct rq_request *request, struct rq_logical_queue 
     rq_answer_text(request->conn, &request->to, RQ_RESP_NOT_LEADER_FOR_QUEUE,
                    "%s-%d is not led by the broker %s", logical->mapping->topic, logical->id,
                    logical->mapping->broker_name);
-    rq_queue_mapping_release(logical->mapping);
-    logical->mapping = NULL;
+    forget(logical);
     return false;
+}
+
+const struct rq_mapping_item *rq_logical_item(const struct rq_request *request,
+                                              struct rq_logical_queue *logical, int64_t offset)
+{
+    const struct rq_mapping_item *item = rq_mapped_item_at(logical->queue, offset);
+    if (!item) {
+        rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
+                       "%s-%d: nobody knows yet where the queue begins", logical->mapping->topic,
+                       logical->id);
+        forget(logical);
+    }
+    return item;
 }
 
 struct rq_out *rq_logical_request(int32_t code, const struct rq_fields *table, const void *fields)

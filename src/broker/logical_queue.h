@@ -27,6 +27,11 @@ bool rq_logical_find(const struct rq_request *request, struct rq_slice topic, in
 /* Whether this broker leads it; else the request is answered so, and the reference is gone. */
 bool rq_logical_leads(const struct rq_request *request, struct rq_logical_queue *logical);
 
+/* The item that a logical offset falls into. NULL: none of the queue's is decided yet; then the
+ * request is answered so, and the reference is gone. */
+const struct rq_mapping_item *rq_logical_item(const struct rq_request *request,
+                                              struct rq_logical_queue *logical, int64_t offset);
+
 /* A request for a physical queue of another broker. NULL when out of memory. */
 struct rq_out *rq_logical_request(int32_t code, const struct rq_fields *table, const void *fields);
 

@@ -249,27 +249,14 @@ static struct question *make_question(const struct rq_request *request,
     return question;
 }
 
-/* A queue of which no item is decided cannot be asked about. Releases the mapping then. */
-static bool has_item(const struct rq_request *request, const struct rq_logical_queue *logical,
-                     const struct rq_mapping_item *item)
+/* Begins with the queue that a logical offset falls into. */
+static void start(const struct rq_request *request, struct rq_logical_queue *logical,
+                  int64_t offset)
 {
-    if (!item) {
-        rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR,
-                       "%s-%d: nobody knows yet where the queue begins", logical->mapping->topic,
-                       logical->id);
-        rq_queue_mapping_release(logical->mapping);
-    }
-    return item != NULL;
-}
-
-static void start(const struct rq_request *request, const struct rq_logical_queue *logical,
-                  const struct rq_mapping_item *item)
-{
-    if (has_item(request, logical, item)) {
-        struct question *question = make_question(request, logical, item);
-        if (question) {
-            run(question);
-        }
+    const struct rq_mapping_item *item = rq_logical_item(request, logical, offset);
+    struct question *question = item ? make_question(request, logical, item) : NULL;
+    if (question) {
+        run(question);
     }
 }
 
@@ -289,7 +276,7 @@ bool rq_static_query_offset(const struct rq_request *request,
         rq_queue_mapping_release(logical.mapping);
         return false;
     }
-    start(request, &logical, rq_mapped_item_at(logical.queue, INT64_MAX));
+    start(request, &logical, INT64_MAX);
     return true;
 }
 
@@ -303,8 +290,8 @@ bool rq_static_update_offset(const struct rq_request *request,
     if (!rq_logical_leads(request, &logical)) {
         return true;
     }
-    const struct rq_mapping_item *item = rq_mapped_item_at(logical.queue, header->commit_offset);
-    if (!has_item(request, &logical, item)) {
+    const struct rq_mapping_item *item = rq_logical_item(request, &logical, header->commit_offset);
+    if (!item) {
         return true;
     }
     header->commit_offset = rq_item_physical(item, header->commit_offset);
@@ -329,7 +316,7 @@ bool rq_static_search_offset(const struct rq_request *request,
         return false;
     }
     if (rq_logical_leads(request, &logical)) {
-        start(request, &logical, rq_mapped_item_at(logical.queue, INT64_MAX));
+        start(request, &logical, INT64_MAX);
     }
     return true;
 }
@@ -342,7 +329,7 @@ bool rq_static_queue_offset(const struct rq_request *request, const struct rq_hd
     }
     if (rq_logical_leads(request, &logical)) {
         bool newest = request->in->header->code == RQ_REQ_GET_MAX_OFFSET;
-        start(request, &logical, rq_mapped_item_at(logical.queue, newest ? INT64_MAX : 0));
+        start(request, &logical, newest ? INT64_MAX : 0);
     }
     return true;
 }

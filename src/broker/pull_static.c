@@ -203,14 +203,16 @@ static void map_commit(const struct rq_logical_queue *logical, const struct rq_m
 
 /* Takes the reference of logical. NULL: it was refused. */
 static struct rq_pull_static *make_static(const struct rq_request *request,
-                                          const struct rq_logical_queue *logical, int64_t offset)
+                                          struct rq_logical_queue *logical, int64_t offset)
 {
-    const struct rq_mapping_item *item = rq_mapped_item_at(logical->queue, offset);
-    struct rq_pull_static *mapped = item ? rq_calloc(1, sizeof *mapped) : NULL;
+    const struct rq_mapping_item *item = rq_logical_item(request, logical, offset);
+    if (!item) {
+        return NULL;
+    }
+    struct rq_pull_static *mapped = rq_calloc(1, sizeof *mapped);
     if (!mapped) {
-        rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR, "%s-%d: %s",
-                       logical->mapping->topic, logical->id,
-                       item ? "out of memory" : "nobody knows yet where the queue begins");
+        rq_answer_text(request->conn, &request->to, RQ_RESP_SYSTEM_ERROR, "%s-%d: out of memory",
+                       logical->mapping->topic, logical->id);
         rq_queue_mapping_release(logical->mapping);
         return NULL;
     }
