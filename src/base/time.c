@@ -36,6 +36,12 @@ int64_t rq_deadline_ms(int64_t timeout_ms)
     return now + timeout_ms;
 }
 
+int64_t rq_left_ms(int64_t deadline_ms)
+{
+    int64_t left = deadline_ms - rq_mono_ms();
+    return left > 1 ? left : 1;
+}
+
 int64_t rq_ms_between(int64_t then_ms, int64_t now_ms)
 {
     int64_t ms;

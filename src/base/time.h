@@ -16,6 +16,9 @@ int64_t rq_wall_ms(void);
 /* now + timeout_ms, RQ_FOREVER for a negative timeout, saturating. */
 int64_t rq_deadline_ms(int64_t timeout_ms);
 
+/* How long it is to a deadline: at least 1, since 0 means the default where times are given. */
+int64_t rq_left_ms(int64_t deadline_ms);
+
 /* From then to now, negative when then is later. Times of peers may be any number: what does not
  * fit is the largest or the least. */
 int64_t rq_ms_between(int64_t then_ms, int64_t now_ms);

@@ -23,20 +23,13 @@ static int64_t last_update_of(const struct rq_static_queue *queue, const rmq_que
     return 0;
 }
 
-/* 0 would be the default. */
-static int64_t time_left_ms(int64_t deadline_ms)
-{
-    int64_t left = deadline_ms - rq_mono_ms();
-    return left > 0 ? left : 1;
-}
-
 static rmq_status ask_ends(rmq_admin *admin, const char *topic, int64_t deadline_ms,
                            rmq_queue_status *row, rmq_error **err)
 {
     rmq_status st = rmq_admin_min_offset(admin, topic, row->broker_name, row->queue_id,
-                                         time_left_ms(deadline_ms), &row->min_offset, err);
+                                         rq_left_ms(deadline_ms), &row->min_offset, err);
     return st == RMQ_OK ? rmq_admin_max_offset(admin, topic, row->broker_name, row->queue_id,
-                                               time_left_ms(deadline_ms), &row->max_offset, err)
+                                               rq_left_ms(deadline_ms), &row->max_offset, err)
                         : st;
 }
 

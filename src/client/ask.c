@@ -57,8 +57,8 @@ rmq_status rq_ask_namesrv(struct rq_instance *instance, const struct rq_frame_sp
     struct asked asked = {.reply = reply};
     *reply = (struct rq_reply){0};
     rq_waiter_init(&asked.waiter);
-    int64_t left = deadline_ms - rq_mono_ms();
-    rmq_status st = rq_namesrv_ask(servers, spec, left > 1 ? left : 1, namesrv_answered, &asked);
+    rmq_status st =
+        rq_namesrv_ask(servers, spec, rq_left_ms(deadline_ms), namesrv_answered, &asked);
     if (st != RMQ_OK) {
         return rq_error_set(err, st, "%s: %s", what, rmq_status_text(st));
     }

@@ -42,12 +42,11 @@ static struct rq_peer *peer_of(struct rq_queue_ask *ask)
 
 static void send_request(struct rq_queue_ask *ask, struct rq_peer *peer)
 {
-    int64_t left = ask->deadline_ms - rq_mono_ms();
     ask->sent = true;
     ask->request.done = on_answer;
     ask->request.early = RMQ_OK;
     rq_instance_request(ask->instance, peer, &ask->request, ask->code, ask->table, ask->fields,
-                        ask->body, left > 1 ? left : 1);
+                        ask->body, rq_left_ms(ask->deadline_ms));
 }
 
 static void looked_up(struct rq_lookup *lookup, struct rq_route *route, const rmq_error *err)

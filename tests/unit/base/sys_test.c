@@ -157,6 +157,8 @@ START_TEST(deadlines_saturate)
     ck_assert(rq_deadline_ms(INT64_MAX) == RQ_FOREVER);
     int64_t now = rq_mono_ms();
     ck_assert(rq_deadline_ms(1000) >= now + 1000);
+    ck_assert(rq_left_ms(now - 1) == 1);
+    ck_assert(rq_left_ms(RQ_FOREVER) > INT64_MAX / 2);
     ck_assert(rq_timeout_ms(0, 5) == 5);
     ck_assert(rq_timeout_ms(INT64_MIN, 5) == 5);
     ck_assert(rq_timeout_ms(7, 5) == 7);
