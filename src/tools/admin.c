@@ -117,10 +117,22 @@ static void print_lines(const struct tool_admin *a, char *lines)
     free(list);
 }
 
-int tool_admin_list(const char *synopsis, const char *text, const char *examples,
-                    rmq_status (*ask)(rmq_admin *admin, int64_t timeout_ms, char **out,
-                                      rmq_error **err),
-                    int argc, char **argv)
+int tool_admin_show_lines(const struct tool_admin *a, rmq_status st, rmq_error *err, char *lines)
+{
+    if (st != RMQ_OK) {
+        return tool_fail("list", st, err);
+    }
+    print_lines(a, lines);
+    rmq_string_free(lines);
+    return TOOL_DONE;
+}
+
+int tool_admin_ask(const char *synopsis, const char *text, const char *examples,
+                   rmq_status (*ask)(rmq_admin *admin, int64_t timeout_ms, char **out,
+                                     rmq_error **err),
+                   int (*show)(const struct tool_admin *a, rmq_status st, rmq_error *err,
+                               char *answer),
+                   int argc, char **argv)
 {
     struct tool_admin a = {0};
     const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
@@ -137,13 +149,9 @@ int tool_admin_list(const char *synopsis, const char *text, const char *examples
         return rc;
     }
     rmq_error *err = NULL;
-    char *names = NULL;
-    rmq_status st = ask(a.admin, TOOL_ADMIN_TIMEOUT_MS, &names, &err);
-    rc = st == RMQ_OK ? TOOL_DONE : tool_fail("list", st, err);
-    if (rc == TOOL_DONE) {
-        print_lines(&a, names);
-    }
-    rmq_string_free(names);
+    char *answer = NULL;
+    rmq_status st = ask(a.admin, TOOL_ADMIN_TIMEOUT_MS, &answer, &err);
+    rc = show(&a, st, err, answer);
     tool_admin_close(&a);
     return rc;
 }

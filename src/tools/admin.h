@@ -41,11 +41,16 @@ int tool_print_done(const struct tool_admin *a, const char *thing, const char *n
 int tool_admin_show(const struct tool_admin *a, const char *what, rmq_status st, rmq_error *err,
                     char *json, void (*print)(const char *json));
 
-/* Runs a command that lists names: ask gives them one a line, and they are printed in alphabetical
- * order or as a JSON array of strings. Returns an exit code. */
-int tool_admin_list(const char *synopsis, const char *text, const char *examples,
-                    rmq_status (*ask)(rmq_admin *admin, int64_t timeout_ms, char **out,
-                                      rmq_error **err),
-                    int argc, char **argv);
+/* Shows lines of text, which are freed here: in alphabetical order, or as a JSON array of strings.
+ * Returns an exit code. */
+int tool_admin_show_lines(const struct tool_admin *a, rmq_status st, rmq_error *err, char *lines);
+
+/* Runs a command that asks one thing and shows the answer. Returns an exit code. */
+int tool_admin_ask(const char *synopsis, const char *text, const char *examples,
+                   rmq_status (*ask)(rmq_admin *admin, int64_t timeout_ms, char **out,
+                                     rmq_error **err),
+                   int (*show)(const struct tool_admin *a, rmq_status st, rmq_error *err,
+                               char *answer),
+                   int argc, char **argv);
 
 #endif

@@ -37,28 +37,16 @@ static void print_cluster(const char *info)
     cJSON_Delete(root);
 }
 
+static int show_cluster(const struct tool_admin *a, rmq_status st, rmq_error *err, char *info)
+{
+    return tool_admin_show(a, "cluster", st, err, info, print_cluster);
+}
+
 static int list(int argc, char **argv)
 {
-    struct tool_admin a = {0};
-    const struct tool_option options[] = {TOOL_OPTION_NAMESRV(&a.namesrv),
-                                          TOOL_OPTION_OUTPUT(&a.output)};
-    const struct tool_usage usage = {
-        .synopsis = "cluster list [options]",
-        .text = "Lists the brokers that the name server knows.",
-        .examples = "    rmq cluster list -n 10.0.0.1:9876\n",
-        .options = options,
-        .count = TOOL_COUNT(options),
-    };
-    int rc = tool_admin_open(&a, &usage, argc, argv, false, false);
-    if (rc != TOOL_GO) {
-        return rc;
-    }
-    rmq_error *err = NULL;
-    char *info = NULL;
-    rmq_status st = rmq_admin_cluster_info(a.admin, TOOL_ADMIN_TIMEOUT_MS, &info, &err);
-    rc = tool_admin_show(&a, "cluster", st, err, info, print_cluster);
-    tool_admin_close(&a);
-    return rc;
+    return tool_admin_ask("cluster list [options]", "Lists the brokers that the name server knows.",
+                          "    rmq cluster list -n 10.0.0.1:9876\n", rmq_admin_cluster_info,
+                          show_cluster, argc, argv);
 }
 
 /* ---- one broker ---- */

@@ -14,9 +14,9 @@
 
 static int list(int argc, char **argv)
 {
-    return tool_admin_list("group list [options]",
-                           "Lists all consumer groups that the brokers know.",
-                           "    rmq group list\n", rmq_admin_group_list, argc, argv);
+    return tool_admin_ask(
+        "group list [options]", "Lists all consumer groups that the brokers know.",
+        "    rmq group list\n", rmq_admin_group_list, tool_admin_show_lines, argc, argv);
 }
 
 static int create(int argc, char **argv)

@@ -97,8 +97,9 @@ static int drop(int argc, char **argv)
 
 static int list(int argc, char **argv)
 {
-    return tool_admin_list("topic list [options]", "Lists all topics that the name server knows.",
-                           "    rmq topic list\n", rmq_admin_topic_list, argc, argv);
+    return tool_admin_ask("topic list [options]", "Lists all topics that the name server knows.",
+                          "    rmq topic list\n", rmq_admin_topic_list, tool_admin_show_lines, argc,
+                          argv);
 }
 
 static int member_number(const cJSON *object, const char *name)
