@@ -44,6 +44,16 @@ static void name_index_file(const struct fixture *fix, char name[64])
     snprintf(name, 64, "index/%.17s", line);
 }
 
+/* With NULL that of the index. */
+static void name_file(const struct fixture *fix, const char *file, char name[64])
+{
+    if (file) {
+        snprintf(name, 64, "%s", file);
+    } else {
+        name_index_file(fix, name);
+    }
+}
+
 /* A file gets so short between opening and checking a store. */
 static void check_shortened(const char *file, off_t size)
 {
@@ -52,11 +62,7 @@ static void check_shortened(const char *file, off_t size)
     rmq_error *err = NULL;
     char name[64];
     look_make(&fix);
-    if (file) {
-        snprintf(name, sizeof name, "%s", file);
-    } else {
-        name_index_file(&fix, name);
-    }
+    name_file(&fix, file, name);
     rmq_store *store = look_open(&fix);
     shorten(&fix, name, size);
     ck_assert_int_eq(rmq_store_verify(store, &check, sizeof check, &err), RMQ_ERR_IO);
@@ -162,11 +168,7 @@ static void check_shortened_under_broker(const char *file)
     const struct rq_store_filter filter = {.match = looks_at_all, .user = &sum};
     char name[64];
     look_make(&fix);
-    if (file) {
-        snprintf(name, sizeof name, "%s", file);
-    } else {
-        name_index_file(&fix, name);
-    }
+    name_file(&fix, file, name);
     fixture_open(&fix);
     shorten(&fix, name, 0);
     int64_t seen = follow_queue(fix.store, 1, NULL);
