@@ -47,8 +47,8 @@ rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
     rq_mutex_init(&log->ahead_lock);
     rq_cond_init(&log->ahead_work);
     rq_write_buffers_init(&log->buffers);
-    /* Syncs that follow one another within a millisecond; the others write more than a piece each
-     * while there is much to write, and pieces are quicker to bring into memory. */
+    /* Pieces are quicker to bring into memory than pages, but each sync writes the last one again:
+     * too much for syncs that follow one another within a millisecond. */
     struct rq_mapped_file_kind kind = file_kind;
     kind.page_by_page = options->flush_disk_type == RQ_FLUSH_SYNC;
     return rq_mapped_file_queue_init(&log->files, dir, (size_t)options->mapped_file_size_commit_log,
