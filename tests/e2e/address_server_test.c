@@ -85,7 +85,7 @@ static void stop_server(struct server *server)
 static rmq_status create(const char *url, const char *unit, rmq_producer **out, rmq_error **err)
 {
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "addressed";
     options.namesrv_addr = url;
     options.unit_name = unit;

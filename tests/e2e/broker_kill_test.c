@@ -285,7 +285,7 @@ static rmq_producer *producer_of(const struct servers *servers, struct checker *
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "kill-producers";
     options.namesrv_addr = servers->cluster.namesrv;
     options.transaction_check = check;

@@ -46,7 +46,7 @@ static rmq_producer *producer_of(const struct names *names)
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = names->cluster.group;
     options.namesrv_addr = names->cluster.namesrv;
     options.namespace_name = NS;
@@ -419,7 +419,7 @@ static void names_are_checked_with_their_namespace(void)
     err = NULL;
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "group";
     options.namesrv_addr = names.cluster.namesrv;
     options.namespace_name = "a%b";
@@ -461,7 +461,7 @@ static void a_namespace_of_the_second_kind_goes_with_each_request(void)
     tl_proxy_watch(detour.proxy, look, &watch);
     struct tl_proxy *asking = tl_proxy_start(tl_namesrv_addr(detour.namesrv));
     tl_proxy_watch(asking, look, &watch);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = detour.cluster.group;
     options.namesrv_addr = tl_proxy_addr(asking);
     options.namespace_v2 = "tenant-a";

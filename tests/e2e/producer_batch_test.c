@@ -31,7 +31,7 @@ static void open_way(struct way *way, int64_t linger_ms, int32_t max_message_siz
     rmq_error *err = NULL;
     rmq_producer_options options;
     tl_detour_start(&way->detour, QUEUES, NULL);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = way->detour.cluster.group;
     options.namesrv_addr = tl_namesrv_addr(way->detour.namesrv);
     options.auto_batch = linger_ms > 0;

@@ -68,7 +68,7 @@ static void bodies_of_all_sizes_arrive_unchanged(const char *compress_type)
     rmq_producer *producer = NULL;
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.compress_type = compress_type;

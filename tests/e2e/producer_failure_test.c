@@ -86,7 +86,7 @@ static void open_producer(struct way *way)
 {
     rmq_error *err = NULL;
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = way->detour.cluster.group;
     options.namesrv_addr = tl_namesrv_addr(way->detour.namesrv);
     TL_OK(rmq_producer_create(&options, &way->producer, &err));

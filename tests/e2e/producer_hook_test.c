@@ -100,7 +100,7 @@ static void every_kind_of_send_runs_them_once(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     TL_OK(rmq_events_create(&events, &err));
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.events = events;

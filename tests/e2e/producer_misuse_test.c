@@ -35,7 +35,7 @@ static rmq_status create(const char *namesrv, const char *instance, const char *
                          rmq_producer **out, rmq_error **err)
 {
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = group;
     options.namesrv_addr = namesrv;
     options.instance_name = instance;
@@ -141,7 +141,7 @@ static void an_error_after_many_attempts_still_says_why(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 1);
     tl_cluster_needs_own(&cluster);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.retry_times_when_send_failed = 200;

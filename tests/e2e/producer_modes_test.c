@@ -125,7 +125,7 @@ static void a_callback_may_send_while_the_window_is_one(void)
     rmq_error *err = NULL;
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.max_async_in_flight = 1;
@@ -148,7 +148,7 @@ static void a_full_window_is_refused_when_asked_not_to_wait(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
     tl_cluster_needs_own(&cluster);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.max_async_in_flight = 2;
@@ -178,7 +178,7 @@ static void events_complete_with_their_tokens(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
     TL_OK(rmq_events_create(&events, &err));
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.events = events;
@@ -376,7 +376,7 @@ static void a_body_over_the_broker_s_limit_is_refused_with_its_words(void)
     size_t size = 4194305;
     char *big = calloc(1, size);
     tl_cluster_start(&cluster, QUEUES);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "large";
     options.namesrv_addr = cluster.namesrv;
     options.max_message_size = (int32_t)size;

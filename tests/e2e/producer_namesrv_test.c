@@ -66,7 +66,7 @@ static void bad_name_server_lists_are_refused_at_creation(void)
         rmq_error *err = NULL;
         rmq_producer *producer = NULL;
         rmq_producer_options options;
-        rmq_producer_options_init(&options, sizeof options);
+        tl_producer_options_init(&options);
         options.producer_group = "g";
         options.namesrv_addr = bad[i].list;
         TL_EQUAL(rmq_producer_create(&options, &producer, &err), bad[i].status);

@@ -263,7 +263,7 @@ static void sends_that_pause_are_cut_off_by_the_shutdown(void)
     rmq_producer_options options;
     tl_detour_start(&busy, 4, NULL);
     TL_CHECK(tl_proxy_script(busy.proxy, "answer request 310 times -1 code 2 remark busy"));
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "outage";
     options.namesrv_addr = tl_namesrv_addr(busy.namesrv);
     options.send_msg_timeout_ms = 600000;

@@ -50,7 +50,7 @@ static rmq_producer *patient_producer(const struct tl_cluster *cluster)
     rmq_error *err = NULL;
     rmq_producer_options options;
     rmq_producer *producer = NULL;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "many";
     options.namesrv_addr = cluster->namesrv;
     options.send_msg_timeout_ms = 20000;
@@ -91,7 +91,7 @@ static rmq_producer *producer_through(struct tl_proxy *proxy, struct tl_namesrv 
     rmq_producer_options options;
     snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
     tl_namesrv_brokers(ns, topic, brokers, 4);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "ending";
     options.namesrv_addr = tl_namesrv_addr(ns);
     options.send_msg_timeout_ms = 10000;
@@ -324,7 +324,7 @@ static void completions_that_nobody_has_taken_outlive_the_producer(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     TL_OK(rmq_events_create(&events, &err));
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "late-reader";
     options.namesrv_addr = cluster.namesrv;
     options.events = events;
@@ -380,7 +380,7 @@ static void a_producer_that_never_met_a_server_ends_at_once(void)
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "lonely";
     options.namesrv_addr = "127.0.0.1:1";
     int64_t start = tl_now_ms();
@@ -401,7 +401,7 @@ static void a_send_that_waits_for_a_route_is_let_go(void)
     rmq_producer_options options;
     struct tl_namesrv *ns = tl_namesrv_start();
     tl_namesrv_silent(ns, true);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "waiting";
     options.namesrv_addr = tl_namesrv_addr(ns);
     options.send_msg_timeout_ms = 20000;

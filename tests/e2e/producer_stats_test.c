@@ -91,7 +91,7 @@ static void sends_under_way_and_refused_ones_are_seen(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     tl_cluster_needs_own(&cluster);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.max_async_in_flight = 10;
@@ -128,7 +128,7 @@ static void they_come_as_events_when_asked_for(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     TL_OK(rmq_events_create(&events, &err));
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.events = events;

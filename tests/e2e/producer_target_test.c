@@ -186,7 +186,7 @@ static void choices_see_the_queues_sorted_by_broker_and_id(void)
         addr, addr);
     tl_namesrv_route(ns, cluster.topic, 0, body);
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = tl_namesrv_addr(ns);
     rmq_producer *producer = NULL;
@@ -243,7 +243,7 @@ static rmq_producer *patient_producer(const struct tl_detour *detour, const char
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = detour->through.group;
     options.namesrv_addr = detour->through.namesrv;
     options.send_msg_timeout_ms = 600000;
@@ -296,7 +296,7 @@ static void the_codes_that_are_tried_again_can_be_chosen(void)
     rmq_producer_destroy(producer);
     rmq_producer *none = NULL;
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "g";
     options.namesrv_addr = "127.0.0.1:1";
     options.retry_response_codes = "1;2";
@@ -347,7 +347,7 @@ static void sends_go_to_the_vip_port_when_asked_to(void)
     int port = atoi(strrchr(tl_proxy_addr(vip), ':') + 1);
     snprintf(brokers, sizeof brokers, "a@127.0.0.1:%d", port + 2); /* nobody need listen there */
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = tl_namesrv_addr(ns);
     options.vip_channel_enabled = true;

@@ -30,7 +30,7 @@ static rmq_producer *traced(const struct tl_cluster *cluster, const char *topic)
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster->group;
     options.namesrv_addr = cluster->namesrv;
     options.enable_msg_trace = true;
@@ -171,7 +171,7 @@ static void the_trace_can_be_switched_at_any_time(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     trace_topic(&cluster, topic, sizeof topic);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.customized_trace_topic = topic;

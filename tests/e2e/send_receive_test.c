@@ -305,7 +305,7 @@ static void large_bodies_are_compressed_and_come_back(void)
         rmq_producer *producer = NULL;
         rmq_message *message = NULL;
         size_t size = 0;
-        rmq_producer_options_init(&options, sizeof options);
+        tl_producer_options_init(&options);
         options.producer_group = "compressing";
         options.namesrv_addr = cluster.namesrv;
         options.compress_type = ways[i];

@@ -113,7 +113,7 @@ static rmq_producer *one_try_producer(const struct tl_cluster *cluster)
     rmq_producer_options options;
     rmq_producer *producer = NULL;
     rmq_error *err = NULL;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "sync-writers";
     options.namesrv_addr = cluster->namesrv;
     options.retry_times_when_send_failed = 0;

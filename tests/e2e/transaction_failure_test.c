@@ -49,7 +49,7 @@ static void open_way(struct way *way)
     rmq_error *err = NULL;
     rmq_producer_options options;
     tl_detour_start(&way->detour, 2, asking);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = way->detour.cluster.group;
     options.namesrv_addr = tl_namesrv_addr(way->detour.namesrv);
     options.send_msg_timeout_ms = TIMEOUT_MS;

@@ -69,7 +69,7 @@ static rmq_producer *producer_of(const struct tl_cluster *cluster, rmq_transacti
     rmq_error *err = NULL;
     char group[80];
     snprintf(group, sizeof group, "P%s", cluster->group);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = group;
     options.namesrv_addr = cluster->namesrv;
     options.transaction_check = check;
@@ -389,7 +389,7 @@ static void an_end_that_got_lost_is_an_error_and_the_question_mends_it(void)
     static struct asked asked;
     tl_cluster_start_with(&cluster, QUEUES, quick);
     tl_cluster_needs_own(&cluster);
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = cluster.group;
     options.namesrv_addr = cluster.namesrv;
     options.send_msg_timeout_ms = 1000;

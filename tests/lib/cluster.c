@@ -121,6 +121,12 @@ void tl_cluster_stop(struct tl_cluster *cluster)
     }
 }
 
+void tl_producer_options_init(rmq_producer_options *options)
+{
+    rmq_producer_options_init(options, sizeof *options);
+    options->send_msg_timeout_ms = 20000;
+}
+
 rmq_producer *tl_producer(const struct tl_cluster *cluster)
 {
     return tl_producer_on(cluster->namesrv, 0);
@@ -131,7 +137,7 @@ rmq_producer *tl_producer_on(const char *namesrv, int64_t timeout_ms)
     rmq_producer_options options;
     rmq_producer *producer = NULL;
     rmq_error *err = NULL;
-    rmq_producer_options_init(&options, sizeof options);
+    tl_producer_options_init(&options);
     options.producer_group = "test-producers";
     options.namesrv_addr = namesrv;
     if (timeout_ms > 0) {

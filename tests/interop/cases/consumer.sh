@@ -168,8 +168,8 @@ case_sql_on_real_533() {
     BROKER=sql-broker
     must peer waitBroker "ns=$NS" broker=$BROKER
     new_topic $topic 4
-    "$RMQ" produce -n "$NS" -t $topic -p price=5 --count 20 cheap > /dev/null || fail "produce"
-    "$RMQ" produce -n "$NS" -t $topic -p price=15 --count 20 dear > /dev/null || fail "produce"
+    "$RMQ" produce -n "$NS" -t $topic --timeout 30000 -p price=5 --count 20 cheap > /dev/null || fail "produce"
+    "$RMQ" produce -n "$NS" -t $topic --timeout 30000 -p price=15 --count 20 dear > /dev/null || fail "produce"
     timeout 60 "$RMQ" consume -n "$NS" -t $topic -g G-$topic --from first --sql "price BETWEEN 10 AND 20" --count 20 \
         --timeout 30 > "$out" || fail "consume ended with $?: $(wc -l < "$out") messages"
     [ "$(grep -c dear "$out")" = 20 ] && ! grep -q cheap "$out" || fail "the condition was not kept"

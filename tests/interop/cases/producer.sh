@@ -25,7 +25,7 @@ kinds_of_sends() {
         out=$RUN/$BROKER-$topic.oneway
         # shellcheck disable=SC2086
         content lines $words from=64 count=16 |
-            timeout 60 "$RMQ" produce -n "$NS" -t $topic --json-lines --compress $way --mode oneway > "$out" 2> "$out.err" ||
+            timeout 60 "$RMQ" produce -n "$NS" -t $topic --json-lines --timeout 30000 --compress $way --mode oneway > "$out" 2> "$out.err" ||
             fail "one-way sends: $(tail -n 1 "$out.err")"
         java_consume "$RUN/$BROKER-$topic" $topic 80
         # shellcheck disable=SC2086
