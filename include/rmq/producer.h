@@ -58,6 +58,7 @@ typedef struct rmq_producer_options {
     int64_t send_msg_timeout_ms;      /* "sendMsgTimeout", 3000: one deadline for all attempts */
     /* "sendMsgMaxTimeoutPerRequest", -1 = a share chosen by the library */
     int64_t send_msg_max_timeout_per_request_ms;
+    /* attempts that reached a broker, or another could have taken: an only broker is waited for */
     int32_t retry_times_when_send_failed;        /* "retryTimesWhenSendFailed", 2 */
     int32_t retry_times_when_send_async_failed;  /* "retryTimesWhenSendAsyncFailed", 2 */
     bool retry_another_broker_when_not_store_ok; /* "retryAnotherBrokerWhenNotStoreOK", false */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * What may come between two attempts of a send: a pause before the same broker is asked again, and
- * the newest route when a logical queue is led by another broker by now (see send_priv.h). On the
- * I/O thread.
+ * What may come between two attempts of a send: a pause before the same broker is asked again, the
+ * return of the only broker, and the newest route when a logical queue is led by another broker by
+ * now (see send_priv.h). On the I/O thread.
  */
 #include "base/time.h"
 #include "client/fault.h"
@@ -47,6 +47,20 @@ static void find_leader(struct rq_send_op *op)
     op->lookup.refresh = true;
     op->lookup.done = leader_found;
     rq_instance_lookup(op->producer->instance, &op->lookup, op->text.data, op->deadline_ms);
+}
+
+/* ---- a broker that cannot be reached ---- */
+
+bool rq_send_waits_for_broker(struct rq_send_op *op, rmq_status status, int64_t now_ms)
+{
+    bool unreached = (status == RMQ_ERR_CONNECT || status == RMQ_ERR_RESOLVE) &&
+                     !op->call.maybe_sent && op->deadline_ms > now_ms;
+    if (!unreached || (!op->fixed_queue &&
+                       rq_fault_has_spare(op->route, op->queue.broker->health, now_ms))) {
+        return false;
+    }
+    op->attempts_max++;
+    return true;
 }
 
 /* ---- pauses ---- */

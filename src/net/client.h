@@ -37,7 +37,7 @@ struct rq_peers_options {
     int64_t connect_timeout_ms; /* per address; 0 = 3000 */
     int64_t idle_ms;            /* 0 = 120000 */
     int64_t backoff_first_ms;   /* 0 = 100 */
-    int64_t backoff_most_ms;    /* 0 = 4000; the wait is half of it or more */
+    int64_t backoff_most_ms;    /* 0 = 2000; the wait is half of it or more */
     size_t max_frame;           /* 0 = RQ_NET_MAX_FRAME */
     size_t max_queued;          /* output bytes per connection; 0 = 64 MiB */
     int32_t max_async;          /* asynchronous calls in flight of all peers together; 0 = 65535 */
