@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include <rmq/error.h>
+#include <rmq/events.h>
 #include <rmq/export.h>
 
 typedef enum rmq_config_kind {
@@ -39,6 +40,11 @@ RMQ_API rmq_status rmq_config_set(rmq_config *config, const char *key, const cha
 /* Sets several: "key=value;key=value". A ';' inside a value is written "\\;". Stops at the first
  * error; those before it are set. Errors as rmq_config_set. Since 0.1.0. */
 RMQ_API rmq_status rmq_config_parse(rmq_config *config, const char *text, rmq_error **err);
+
+/* The event queue of the producer, push or lite pull consumer that is made of it, which is no text.
+ * Borrowed: it must outlive what posts to it; NULL = none. Errors: RMQ_ERR_INVALID (a kind that
+ * posts no events). Since 0.1.0. */
+RMQ_API rmq_status rmq_config_set_events(rmq_config *config, rmq_events *events, rmq_error **err);
 
 /* Value of an option as text, borrowed until the next call with the same config; NULL for an
  * unknown key. Since 0.1.0. */

@@ -79,12 +79,11 @@ RMQ_API void rmq_lite_pull_consumer_options_init(rmq_lite_pull_consumer_options 
                                                  size_t size);
 
 /* Creates a consumer that is not started yet; the caller destroys it. from_config: of kind
- * RMQ_CONFIG_LITE_PULL_CONSUMER; events may be NULL. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV,
- * RMQ_ERR_NOMEM. Since 0.1.0. */
+ * RMQ_CONFIG_LITE_PULL_CONSUMER. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM. Since
+ * 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_create(const rmq_lite_pull_consumer_options *options,
                                                  rmq_lite_pull_consumer **out, rmq_error **err);
 RMQ_API rmq_status rmq_lite_pull_consumer_create_from_config(const rmq_config *config,
-                                                             rmq_events *events,
                                                              rmq_lite_pull_consumer **out,
                                                              rmq_error **err);
 

@@ -82,6 +82,24 @@ rmq_status rmq_config_set(rmq_config *config, const char *key, const char *value
     return rq_table_set(config->table, &config->options, key, value, err);
 }
 
+rmq_status rmq_config_set_events(rmq_config *config, rmq_events *events, rmq_error **err)
+{
+    switch (config ? (int)config->kind : 0) {
+    case RMQ_CONFIG_PRODUCER:
+        config->options.producer.events = events;
+        return RMQ_OK;
+    case RMQ_CONFIG_CONSUMER:
+        config->options.consumer.events = events;
+        return RMQ_OK;
+    case RMQ_CONFIG_LITE_PULL_CONSUMER:
+        config->options.lite.events = events;
+        return RMQ_OK;
+    default:
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            "events are those of a producer, a push or a lite pull consumer");
+    }
+}
+
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';

@@ -166,7 +166,7 @@ rmq_status rmq_lite_pull_consumer_create(const rmq_lite_pull_consumer_options *o
     return st;
 }
 
-rmq_status rmq_lite_pull_consumer_create_from_config(const rmq_config *config, rmq_events *events,
+rmq_status rmq_lite_pull_consumer_create_from_config(const rmq_config *config,
                                                      rmq_lite_pull_consumer **out, rmq_error **err)
 {
     const rmq_lite_pull_consumer_options *from =
@@ -177,7 +177,6 @@ rmq_status rmq_lite_pull_consumer_create_from_config(const rmq_config *config, r
     }
     rmq_lite_pull_consumer_options options = *from;
     options.struct_size = sizeof options;
-    options.events = events;
     return rmq_lite_pull_consumer_create(&options, out, err);
 }
 

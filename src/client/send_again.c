@@ -55,8 +55,8 @@ bool rq_send_waits_for_broker(struct rq_send_op *op, rmq_status status, int64_t 
 {
     bool unreached = (status == RMQ_ERR_CONNECT || status == RMQ_ERR_RESOLVE) &&
                      !op->call.maybe_sent && op->deadline_ms > now_ms;
-    if (!unreached || (!op->fixed_queue &&
-                       rq_fault_has_spare(op->route, op->queue.broker->health, now_ms))) {
+    if (!unreached ||
+        (!op->fixed_queue && rq_fault_has_spare(op->route, op->queue.broker->health, now_ms))) {
         return false;
     }
     op->attempts_max++;

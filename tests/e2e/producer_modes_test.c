@@ -492,6 +492,35 @@ static void binary_headers_work_as_json_does(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_configuration_as_text_takes_an_event_queue_too(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_config *config = NULL;
+    rmq_events *events = NULL;
+    rmq_event *event = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    TL_OK(rmq_events_create(&events, &err));
+    TL_OK(rmq_config_create(RMQ_CONFIG_PRODUCER, &config, &err));
+    TL_OK(rmq_config_set(config, "producerGroup", cluster.group, &err));
+    TL_OK(rmq_config_set(config, "namesrvAddr", cluster.namesrv, &err));
+    TL_OK(rmq_config_set_events(config, events, &err));
+    TL_OK(rmq_producer_create_from_config(config, &producer, &err));
+    rmq_config_destroy(config);
+    rmq_message *message = tl_message(cluster.topic, "event", 5);
+    TL_OK(rmq_producer_send_event(producer, message, 17, &err));
+    TL_EQUAL(rmq_events_take(events, &event, 1, WAIT_MS), 1);
+    TL_EQUAL(rmq_event_get_type(event), RMQ_EVENT_SENT);
+    TL_EQUAL(rmq_event_token(event), 17);
+    TL_CHECK(rmq_event_send_result(event) != NULL);
+    rmq_event_destroy(event);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -508,6 +537,7 @@ int main(int argc, char **argv)
         TL_CASE(what_cannot_be_sent_is_refused_with_the_numbers),
         TL_CASE(a_topic_that_does_not_exist_is_made_by_the_first_send),
         TL_CASE(binary_headers_work_as_json_does),
+        TL_CASE(a_configuration_as_text_takes_an_event_queue_too),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -179,6 +179,29 @@ START_TEST(times_with_which_no_send_could_succeed_are_refused)
 }
 END_TEST
 
+START_TEST(events_belong_to_what_posts_them)
+{
+    static const struct {
+        rmq_config_kind kind;
+        rmq_status status;
+    } kinds[] = {{RMQ_CONFIG_PRODUCER, RMQ_OK},
+                 {RMQ_CONFIG_CONSUMER, RMQ_OK},
+                 {RMQ_CONFIG_LITE_PULL_CONSUMER, RMQ_OK},
+                 {RMQ_CONFIG_PULL_CONSUMER, RMQ_ERR_INVALID},
+                 {RMQ_CONFIG_POP_CONSUMER, RMQ_ERR_INVALID}};
+    rmq_events *events = NULL;
+    ck_assert_int_eq(rmq_events_create(&events, NULL), RMQ_OK);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        rmq_config *config = NULL;
+        ck_assert_int_eq(rmq_config_create(kinds[i].kind, &config, NULL), RMQ_OK);
+        ck_assert_int_eq(rmq_config_set_events(config, events, NULL), kinds[i].status);
+        rmq_config_destroy(config);
+    }
+    ck_assert_int_eq(rmq_config_set_events(NULL, events, NULL), RMQ_ERR_INVALID);
+    rmq_events_destroy(events);
+}
+END_TEST
+
 START_TEST(a_shorter_struct_of_an_old_program_gets_the_new_defaults)
 {
     size_t old_size = offsetof(rmq_producer_options, max_async_in_flight);
@@ -208,6 +231,7 @@ Suite *config_suite(void)
     tcase_add_test(cases, a_programs_struct_is_checked);
     tcase_add_test(cases, a_text_that_is_null_is_the_default);
     tcase_add_test(cases, times_with_which_no_send_could_succeed_are_refused);
+    tcase_add_test(cases, events_belong_to_what_posts_them);
     tcase_add_test(cases, a_shorter_struct_of_an_old_program_gets_the_new_defaults);
     suite_add_tcase(suite, cases);
     return suite;
