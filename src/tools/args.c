@@ -35,6 +35,30 @@ int tool_check_settings(const struct tool_list *settings)
     return TOOL_GO;
 }
 
+rmq_status tool_apply_settings(const struct tool_list *settings, tool_set_fn set, void *target,
+                               rmq_error **err)
+{
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; st == RMQ_OK && i < settings->count; i++) {
+        const char *setting = settings->items[i];
+        const char *equals = strchr(setting, '=');
+        char *name = strndup(setting, (size_t)(equals - setting));
+        st = name != NULL ? set(target, name, equals + 1, err) : RMQ_ERR_NOMEM;
+        free(name);
+    }
+    return st;
+}
+
+static rmq_status set_option(void *config, const char *name, const char *value, rmq_error **err)
+{
+    return rmq_config_set(config, name, value, err);
+}
+
+rmq_status tool_set_options(const struct tool_list *settings, rmq_config *config, rmq_error **err)
+{
+    return tool_apply_settings(settings, set_option, config, err);
+}
+
 /* Columns that a text takes: bytes but those that go on a character of UTF-8. */
 static int width_of(const char *text)
 {

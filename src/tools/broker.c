@@ -39,14 +39,9 @@ static int set_log_level(const char *name)
     return tool_wrong("--log is off, error, warn, info or debug, not '%s'", name);
 }
 
-static rmq_status apply_setting(struct broker *b, const char *pair, rmq_error **err)
+static rmq_status set_property(void *config, const char *key, const char *value, rmq_error **err)
 {
-    const char *equals = strchr(pair, '=');
-    char *key = strndup(pair, (size_t)(equals - pair));
-    rmq_status st =
-        key != NULL ? rmq_broker_config_set(b->config, key, equals + 1, err) : RMQ_ERR_NOMEM;
-    free(key);
-    return st;
+    return rmq_broker_config_set(config, key, value, err);
 }
 
 static rmq_status configure(struct broker *b, rmq_error **err)
@@ -58,8 +53,8 @@ static rmq_status configure(struct broker *b, rmq_error **err)
     if (st == RMQ_OK && b->file != NULL) {
         st = rmq_broker_config_load(b->config, b->file, err);
     }
-    for (size_t i = 0; st == RMQ_OK && i < b->settings.count; i++) {
-        st = apply_setting(b, b->settings.items[i], err);
+    if (st == RMQ_OK) {
+        st = tool_apply_settings(&b->settings, set_property, b->config, err);
     }
     if (st == RMQ_OK && b->namesrv != NULL) {
         st = rmq_broker_config_set(b->config, "namesrvAddr", b->namesrv, err);

@@ -29,7 +29,8 @@ struct consume {
     const char *namesrv, *topic, *group, *expression, *sql, *from, *time, *output, *serialize;
     const char *strategy, *instance, *offsets, *name_space;
     bool orderly, broadcast;
-    int64_t count, timeout_s, threads;
+    struct tool_list settings;
+    int64_t count, timeout_s, threads, time_ms;
     bool json, show_events;
     rmq_consumer *consumer;
     rmq_events *events;
@@ -293,47 +294,62 @@ static int check_options(struct consume *c)
     if (strcmp(c->from, "timestamp") == 0 && c->time == NULL) {
         return tool_wrong("--from timestamp needs --timestamp");
     }
-    return tool_output(c->output, &c->json) ? TOOL_GO : TOOL_USAGE;
+    c->time_ms = c->time != NULL ? tool_read_time(c->time) : 0;
+    if (c->time_ms < 0) {
+        return tool_wrong("--timestamp is milliseconds or YYYY-MM-DD HH:MM:SS, not '%s'", c->time);
+    }
+    if (!tool_output(c->output, &c->json)) {
+        return TOOL_USAGE;
+    }
+    return tool_check_settings(&c->settings);
+}
+
+/* The command's own options as those of the client, where they were given; --set comes after them. */
+static rmq_status configure(const struct consume *c, rmq_config *config, rmq_error **err)
+{
+    char time[24];
+    snprintf(time, sizeof time, "%lld", (long long)c->time_ms);
+    const struct {
+        const char *name, *value;
+    } options[] = {
+        {"namesrvAddr", tool_namesrv_addr(c->namesrv)},
+        {"consumerGroup", c->group},
+        {"consumeFromWhere", strcmp(c->from, "first") == 0  ? "CONSUME_FROM_FIRST_OFFSET"
+                             : strcmp(c->from, "last") == 0 ? "CONSUME_FROM_LAST_OFFSET"
+                                                            : "CONSUME_FROM_TIMESTAMP"},
+        {"consumeTimestamp", c->time != NULL ? time : NULL},
+        {"serializeType", c->serialize},
+        {"consumeOrderly", c->orderly ? "true" : NULL},
+        {"messageModel", c->broadcast ? "BROADCASTING" : NULL},
+        {"localOffsetStoreDir", c->offsets},
+        {"namespace", c->name_space},
+        {"allocateMessageQueueStrategy", c->strategy},
+        {"instanceName", c->instance},
+    };
+    rmq_status st = rmq_config_set_events(config, c->events, err);
+    for (size_t i = 0; st == RMQ_OK && i < TOOL_COUNT(options); i++) {
+        if (options[i].value != NULL) {
+            st = rmq_config_set(config, options[i].name, options[i].value, err);
+        }
+    }
+    return st == RMQ_OK ? tool_set_options(&c->settings, config, err) : st;
 }
 
 static int make_consumer(struct consume *c)
 {
-    rmq_consumer_options options;
+    rmq_config *config = NULL;
     rmq_error *err = NULL;
-    rmq_status st = RMQ_OK;
-    rmq_consumer_options_init(&options, sizeof options);
-    options.namesrv_addr = tool_namesrv_addr(c->namesrv);
-    options.consumer_group = c->group;
-    options.consume_from_where = strcmp(c->from, "first") == 0  ? RMQ_CONSUME_FROM_FIRST_OFFSET
-                                 : strcmp(c->from, "last") == 0 ? RMQ_CONSUME_FROM_LAST_OFFSET
-                                                                : RMQ_CONSUME_FROM_TIMESTAMP;
-    if (c->time != NULL) {
-        options.consume_timestamp_ms = tool_read_time(c->time);
-        if (options.consume_timestamp_ms < 0) {
-            return tool_wrong("--timestamp is milliseconds or YYYY-MM-DD HH:MM:SS, not '%s'",
-                              c->time);
-        }
-    }
-    if (c->serialize != NULL) {
-        options.serialize_type = c->serialize;
-    }
-    options.consume_orderly = c->orderly;
-    options.message_model = c->broadcast ? RMQ_BROADCASTING : RMQ_CLUSTERING;
-    options.local_offset_store_dir = c->offsets;
-    options.namespace_name = c->name_space;
-    if (c->strategy != NULL) {
-        options.allocate_strategy = c->strategy;
-    }
-    if (c->instance != NULL) {
-        options.instance_name = c->instance;
-    }
-    if (c->show_events) {
-        st = rmq_events_create(&c->events, &err);
-        options.events = c->events;
+    rmq_status st = c->show_events ? rmq_events_create(&c->events, &err) : RMQ_OK;
+    if (st == RMQ_OK) {
+        st = rmq_config_create(RMQ_CONFIG_CONSUMER, &config, &err);
     }
     if (st == RMQ_OK) {
-        st = rmq_consumer_create(&options, &c->consumer, &err);
+        st = configure(c, config, &err);
     }
+    if (st == RMQ_OK) {
+        st = rmq_consumer_create_from_config(config, NULL, NULL, &c->consumer, &err);
+    }
+    rmq_config_destroy(config);
     return st == RMQ_OK ? TOOL_GO : tool_fail("consumer", st, err);
 }
 
@@ -346,6 +362,7 @@ static const char examples[] =
     "    rmq consume -t Orders -g billing --expression 'paid || refunded' -o json\n"
     "    rmq consume -t Orders -g ledger --orderly --threads 4\n"
     "    rmq consume -t Orders -g big --sql 'amount > 1000'\n"
+    "    rmq consume -t Orders -g shop --set clientRebalance=false\n"
     "    rmq consume -t Orders -g check --from timestamp --timestamp '2026-01-31 12:00:00' --count "
     "10 --timeout 30\n";
 static const char exits[] =
@@ -385,6 +402,8 @@ static int parse(struct consume *c, int argc, char **argv)
          "also print which queues this member owns, as JSON lines", 0, 0},
         {0, "serialize", TOOL_TEXT, &c->serialize, "WAY", "headers as JSON (default) or ROCKETMQ",
          0, 0},
+        {0, "set", TOOL_LIST, &c->settings, "NAME=VALUE",
+         "any option of `rmq options consumer`; may be repeated", 0, 0},
         TOOL_OPTION_OUTPUT(&c->output),
     };
     const struct tool_usage usage = {

@@ -309,16 +309,6 @@ static rmq_status set_compression(rmq_config *config, const char *way, rmq_error
     return rmq_config_set(config, "compressType", name, err);
 }
 
-/* "NAME=VALUE"; a value may hold any character. */
-static rmq_status set_option(rmq_config *config, const char *setting, rmq_error **err)
-{
-    const char *equals = strchr(setting, '=');
-    char *name = strndup(setting, (size_t)(equals - setting));
-    rmq_status st = name != NULL ? rmq_config_set(config, name, equals + 1, err) : RMQ_ERR_NOMEM;
-    free(name);
-    return st;
-}
-
 static int start_producer(struct produce *p)
 {
     rmq_config *config = NULL;
@@ -336,8 +326,8 @@ static int start_producer(struct produce *p)
     if (st == RMQ_OK && p->serialize != NULL) {
         st = rmq_config_set(config, "serializeType", p->serialize, &err);
     }
-    for (size_t i = 0; st == RMQ_OK && i < p->settings.count; i++) {
-        st = set_option(config, p->settings.items[i], &err);
+    if (st == RMQ_OK) {
+        st = tool_set_options(&p->settings, config, &err);
     }
     if (st == RMQ_OK) {
         st = rmq_producer_create_from_config(config, &p->producer, &err);

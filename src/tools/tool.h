@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rmq/config.h>
 #include <rmq/error.h>
 
 /* Exit codes of every subcommand; documented in its --help. */
@@ -108,6 +109,16 @@ struct tool_usage {
 
 /* Reads the options. Returns TOOL_GO, or the exit code after printing help or what is wrong. */
 int tool_parse(const struct tool_usage *usage, int argc, char **argv);
+
+/* Gives each "name=value" of the list to set, until one is refused; a value may hold any
+ * character. RMQ_ERR_NOMEM, and what set returns. */
+typedef rmq_status (*tool_set_fn)(void *target, const char *name, const char *value,
+                                  rmq_error **err);
+rmq_status tool_apply_settings(const struct tool_list *settings, tool_set_fn set, void *target,
+                               rmq_error **err);
+
+/* The same for a configuration of a client. */
+rmq_status tool_set_options(const struct tool_list *settings, rmq_config *config, rmq_error **err);
 
 /* TOOL_USAGE after a complaint when one of the words is not "name=value". */
 int tool_check_settings(const struct tool_list *settings);

@@ -30,6 +30,10 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
     tl_expect("127.0.0.1:1", "produce -t T -f /dev/zero 2>&1", 1, "more than 64 MiB");
     tl_expect("127.0.0.1:1", "broker --set listenPort 2>&1", 2,
               "--set needs name=value, not 'listenPort'");
+    tl_expect("127.0.0.1:1", "consume -t T -g g --set pullBatchSize 2>&1", 2,
+              "--set needs name=value, not 'pullBatchSize'");
+    tl_expect("127.0.0.1:1", "consume -t T -g g --set pullBatchsize=1 2>&1", 1,
+              "did you mean \"pullBatchSize\"?");
 }
 
 static void a_broker_keeps_its_store_unless_told_otherwise(void)
@@ -56,6 +60,11 @@ static void what_could_not_be_printed_is_not_consumed(void)
              cluster.topic, MESSAGES);
     tl_expect(cluster.namesrv, words, 0, "body");
     tl_expect(cluster.namesrv, "topic list 2>&1 > /dev/full", 1, "standard output");
+    snprintf(words, sizeof words,
+             "consume -t %s -g another --set consumeFromWhere=CONSUME_FROM_FIRST_OFFSET -c %d "
+             "--timeout 20 2>&1",
+             cluster.topic, MESSAGES);
+    tl_expect(cluster.namesrv, words, 0, "body");
     tl_cluster_stop(&cluster);
 }
 
