@@ -66,14 +66,18 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
     return false;
 }
 
+bool rq_consumer_post(struct rmq_consumer *consumer, struct rq_task *task)
+{
+    rq_mutex_lock(&consumer->lock);
+    bool posted = !consumer->destroyed && rq_loop_post(consumer->loop, task);
+    rq_mutex_unlock(&consumer->lock);
+    return posted;
+}
+
 void rq_consumer_pool_quiet(struct rq_pool *pool)
 {
     struct rmq_consumer *consumer = of_pool(pool);
-    rq_mutex_lock(&consumer->lock);
-    if (!consumer->destroyed) {
-        rq_loop_post(consumer->loop, &consumer->quiet);
-    }
-    rq_mutex_unlock(&consumer->lock);
+    (void)rq_consumer_post(consumer, &consumer->quiet);
 }
 
 /* Answers that came with one read wake a worker once. Loop. */

@@ -156,6 +156,9 @@ rmq_status rq_consumer_create(const rmq_consumer_options *options,
                               const struct rq_consumer_kind *kind, void *handle,
                               struct rmq_consumer **out, rmq_error **err);
 void rq_consumer_release(struct rmq_consumer *consumer); /* any thread */
+/* Any thread. To the loop, which may have ended with its last consumer when a batch outlives it:
+ * false, with nothing posted, once the consumer is destroyed. */
+bool rq_consumer_post(struct rmq_consumer *consumer, struct rq_task *task);
 void rq_consumer_pool_quiet(struct rq_pool *pool);       /* quiet of every kind's pool */
 
 /* ---- consumer_ask.c ---- */

@@ -114,16 +114,13 @@ void rq_order_left(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms)
 {
     (void)pool;
     struct rq_owned *owned = of_turn(turn);
-    struct rmq_consumer *consumer = owned->consumer;
     bool posted = false;
     if (wait_ms > 0) {
         atomic_store(&owned->park_ms, wait_ms);
     }
     if (wait_ms > 0 || atomic_load(&owned->wants_hands)) {
-        rq_mutex_lock(&consumer->lock); /* a batch may outlive its consumer's loop */
-        posted = !consumer->destroyed && !atomic_exchange(&owned->left_posted, true) &&
-                 rq_loop_post(consumer->loop, &owned->left);
-        rq_mutex_unlock(&consumer->lock);
+        posted = !atomic_exchange(&owned->left_posted, true) &&
+                 rq_consumer_post(owned->consumer, &owned->left);
     }
     if (!posted) {
         rq_owned_release(owned);

@@ -107,7 +107,7 @@ static void uncharge(struct rmq_consumer *consumer, int64_t bytes)
     int64_t left = atomic_fetch_sub(&consumer->cached, bytes) - bytes;
     if (left <= consumer->options.max_cache_bytes / 4 * 3 && atomic_load(&consumer->starving) &&
         !atomic_exchange_explicit(&consumer->feed_posted, true, memory_order_acq_rel)) {
-        rq_loop_post(consumer->loop, &consumer->feed);
+        (void)rq_consumer_post(consumer, &consumer->feed);
     }
 }
 
@@ -223,7 +223,7 @@ void rq_owned_leave(struct rq_pulled *pulled, uint32_t from, uint32_t to)
     if (done.has_room &&
         !atomic_exchange_explicit(&owned->resume_posted, true, memory_order_acq_rel)) {
         rq_owned_retain(owned);
-        if (!rq_loop_post(owned->consumer->loop, &owned->resume)) {
+        if (!rq_consumer_post(owned->consumer, &owned->resume)) {
             rq_owned_release(owned);
         }
     }

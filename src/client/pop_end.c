@@ -328,12 +328,8 @@ static void on_task(struct rq_task *task)
  * the handle is. */
 static void post(struct rq_pop_end *end)
 {
-    struct rmq_consumer *consumer = end->owned->consumer;
     end->task.run = on_task;
-    rq_mutex_lock(&consumer->lock);
-    bool posted = !consumer->destroyed && rq_loop_post(consumer->loop, &end->task);
-    rq_mutex_unlock(&consumer->lock);
-    if (!posted) {
+    if (!rq_consumer_post(end->owned->consumer, &end->task)) {
         free_end(end);
     }
 }

@@ -200,7 +200,7 @@ static void begin(struct rq_pulled *pulled, uint32_t index, int delay_level, boo
     rq_list_init(&back->node);
     rq_timer_init(&back->timer, offer_again);
     rq_pulled_retain(pulled);
-    if (!rq_loop_post(consumer_of(pulled)->loop, &back->task)) {
+    if (!rq_consumer_post(consumer_of(pulled), &back->task)) {
         rq_pulled_release(pulled);
         rq_free(back);
     }

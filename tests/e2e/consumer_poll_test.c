@@ -2,6 +2,7 @@
 /* Copyright The librmq Authors */
 /* Polling: batches, the descriptor, events, and what becomes of a batch that nobody finishes. */
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 #include "lib/cluster.h"
 #include "lib/detour.h"
 #include "lib/usage.h"
+
+#define ROUNDS 100
 
 static struct tl_seen seen;
 
@@ -285,6 +288,40 @@ static void a_batch_outlives_its_consumer_and_its_messages_come_again(void)
     tl_cluster_stop(&cluster);
 }
 
+struct last_batch {
+    rmq_batch *batch;
+    int spins; /* before it is destroyed */
+};
+
+static void *destroy_batch(void *arg)
+{
+    struct last_batch *last = arg;
+    for (volatile int i = 0; i < last->spins; i++) {
+    }
+    rmq_batch_destroy(last->batch);
+    return NULL;
+}
+
+/* The loop ends with the last consumer, in whatever moment the batch asks something of it. */
+static void a_batch_may_be_destroyed_while_its_consumer_is(void)
+{
+    struct tl_cluster cluster;
+    pthread_t thread;
+    rmq_error *err = NULL;
+    tl_cluster_start_apart(&cluster, 1);
+    tl_send_some(&cluster, 0, ROUNDS);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct last_batch last = {.spins = i * 2000};
+        rmq_consumer *consumer = open_poller(&cluster, 1, NULL);
+        TL_OK(rmq_consumer_poll(consumer, &last.batch, 20000, &err));
+        TL_EQUAL(pthread_create(&thread, NULL, destroy_batch, &last), 0);
+        (void)rmq_consumer_shutdown(consumer, 1, NULL); /* may be too early for the batch */
+        rmq_consumer_destroy(consumer);
+        pthread_join(thread, NULL);
+    }
+    tl_cluster_stop(&cluster);
+}
+
 /* In the child: no call of Check. */
 static void use_in_child(rmq_consumer *consumer, rmq_batch *batch)
 {
@@ -344,6 +381,7 @@ int main(int argc, char **argv)
         TL_CASE(one_call_takes_the_batches_of_several_queues),
         TL_CASE(a_batch_that_is_destroyed_unfinished_comes_again),
         TL_CASE(a_batch_outlives_its_consumer_and_its_messages_come_again),
+        TL_CASE(a_batch_may_be_destroyed_while_its_consumer_is),
         TL_CASE(a_batch_stays_the_parents_in_a_forked_child),
         TL_CASE(a_consumer_with_a_listener_is_not_polled),
     };
