@@ -66,6 +66,7 @@ static void run_tasks(struct rq_loop *loop)
     while (node) {
         struct rq_task *task = RQ_CONTAINER_OF(node, struct rq_task, node);
         node = node->next;
+        (void)atomic_exchange_explicit(&task->waits, false, memory_order_acq_rel);
         task->run(task);
     }
 }
@@ -292,6 +293,9 @@ bool rq_loop_post(struct rq_loop *loop, struct rq_task *task)
 {
     if (rq_loop_forked(loop)) {
         return false;
+    }
+    if (atomic_exchange_explicit(&task->waits, true, memory_order_acq_rel)) {
+        return true;
     }
     /* The exchange, not a plain load: it orders the push before the look at sleeping, as the
      * loop's exchange orders the other way. */

@@ -10,6 +10,7 @@
 #ifndef RQ_NET_LOOP_H
 #define RQ_NET_LOOP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,11 +22,12 @@
 
 struct rq_loop;
 
-/* Something to do on the loop thread. Embedded by its owner, who must not post it again before
- * it has begun to run; run may post it again or free it. */
+/* Something to do on the loop thread. Embedded by its owner in memory that was zeroed; run may post
+ * it again or free it. */
 struct rq_task {
     struct rq_mpsc_node node;
     void (*run)(struct rq_task *task);
+    atomic_bool waits; /* atomic: acq_rel: posted, and has not begun to run */
 };
 
 /* One-shot timer. Embedded; zeroed or rq_timer_init before first use. All functions on the loop
@@ -55,8 +57,9 @@ bool rq_loop_in(const struct rq_loop *loop); /* is this the loop's thread? */
 bool rq_loop_forked(const struct rq_loop *loop);
 
 /* Runs the task on the loop thread, in the order of posting; never within this call, even on the
- * loop thread. False only in a forked child, where the task will never run. Any thread that
- * holds a reference to the loop. */
+ * loop thread. One that waits already runs once, and sees what its posters did before. False only
+ * in a forked child, where the task will never run. Any thread that holds a reference to the
+ * loop. */
 bool rq_loop_post(struct rq_loop *loop, struct rq_task *task);
 
 /* Runs fn on the loop thread and waits until it has returned; directly when called there. False

@@ -27,12 +27,17 @@ static void count_and_free(struct rq_task *task)
 static struct rq_loop *posting_loop;
 static _Atomic int posted_count;
 
+static void post_counted(struct rq_loop *loop)
+{
+    struct counted_task *counted = malloc(sizeof *counted);
+    *counted = (struct counted_task){.task.run = count_and_free, .count = &posted_count};
+    ck_assert(rq_loop_post(loop, &counted->task));
+}
+
 static void *post_many(void *arg)
 {
     for (int i = 0; i < 10000; i++) {
-        struct counted_task *counted = malloc(sizeof *counted);
-        *counted = (struct counted_task){.task.run = count_and_free, .count = &posted_count};
-        ck_assert(rq_loop_post(posting_loop, &counted->task));
+        post_counted(posting_loop);
     }
     return arg;
 }
@@ -50,6 +55,66 @@ START_TEST(every_task_of_many_threads_runs_once)
     }
     rq_loop_put(posting_loop); /* runs what was posted before it ends */
     ck_assert_int_eq(atomic_load(&posted_count), 40000);
+}
+END_TEST
+
+struct blocker {
+    struct rq_task task;
+    struct rq_gate in;
+    struct rq_gate go;
+};
+
+static void block(struct rq_task *task)
+{
+    struct blocker *blocker = RQ_CONTAINER_OF(task, struct blocker, task);
+    rq_gate_open(&blocker->in);
+    (void)rq_gate_wait(&blocker->go, RQ_FOREVER);
+}
+
+static _Atomic int again_count;
+
+static void count_again(struct rq_task *task)
+{
+    (void)task;
+    atomic_fetch_add(&again_count, 1);
+}
+
+/* Whether it is still in the list or in what the loop has taken from it. */
+START_TEST(a_task_that_waits_may_be_posted_again_and_runs_once)
+{
+    struct rq_loop *loop = NULL;
+    struct blocker blocker = {.task.run = block};
+    struct rq_task again = {.run = count_again};
+    rq_gate_init(&blocker.in);
+    rq_gate_init(&blocker.go);
+    atomic_store(&posted_count, 0);
+    atomic_store(&again_count, 0);
+    ck_assert_int_eq(rq_loop_create("test", &loop, NULL), RMQ_OK);
+    ck_assert(rq_loop_post(loop, &blocker.task));
+    (void)rq_gate_wait(&blocker.in, RQ_FOREVER);
+    for (int i = 0; i < 3; i++) { /* all behind what the loop is at */
+        post_counted(loop);
+        ck_assert(rq_loop_post(loop, &again));
+    }
+    struct blocker taken = {.task.run = block};
+    rq_gate_init(&taken.in);
+    rq_gate_init(&taken.go);
+    ck_assert(rq_loop_post(loop, &taken.task));
+    struct rq_task behind = {.run = count_again};
+    ck_assert(rq_loop_post(loop, &behind)); /* taken together with the second blocker */
+    rq_gate_open(&blocker.go);
+    (void)rq_gate_wait(&taken.in, RQ_FOREVER);
+    ck_assert_int_eq(atomic_load(&posted_count), 3);
+    ck_assert_int_eq(atomic_load(&again_count), 1);
+    for (int i = 0; i < 3; i++) {
+        post_counted(loop);
+        ck_assert(rq_loop_post(loop, &behind));
+        ck_assert(rq_loop_post(loop, &again));
+    }
+    rq_gate_open(&taken.go);
+    rq_loop_put(loop);
+    ck_assert_int_eq(atomic_load(&posted_count), 6);
+    ck_assert_int_eq(atomic_load(&again_count), 3);
 }
 END_TEST
 
@@ -192,6 +257,7 @@ Suite *loop_suite(void)
     TCase *tc = tcase_create("loop");
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, every_task_of_many_threads_runs_once);
+    tcase_add_test(tc, a_task_that_waits_may_be_posted_again_and_runs_once);
     tcase_add_test(tc, timers_fire_in_order_and_not_early);
     tcase_add_test(tc, the_shared_loop_is_one_and_is_counted);
     tcase_add_test(tc, run_waits_and_runs_directly_on_the_loop);
