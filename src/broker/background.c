@@ -61,9 +61,7 @@ void rq_broker_persist(struct rmq_broker *broker)
 
 static void persist_posted(struct rq_task *task)
 {
-    struct rmq_broker *broker = RQ_CONTAINER_OF(task, struct rmq_broker, persist_task);
-    atomic_flag_clear_explicit(&broker->persist_posted, memory_order_release);
-    persist_tables(broker);
+    persist_tables(RQ_CONTAINER_OF(task, struct rmq_broker, persist_task));
 }
 
 static void scan(struct rq_timer *timer)
@@ -104,7 +102,6 @@ void rq_broker_init_background(struct rmq_broker *broker)
     int64_t expires_ms = broker->settings.broker.channel_expired_timeout;
     broker->scan_ms = expires_ms < SCAN_MS ? expires_ms : SCAN_MS;
     broker->persist_task.run = persist_posted;
-    atomic_flag_clear_explicit(&broker->persist_posted, memory_order_release);
     rq_timer_init(&broker->stats_timer, sample);
     rq_timer_init(&broker->scan_timer, scan);
     rq_timer_init(&broker->persist_timer, persist_again);

@@ -55,7 +55,7 @@ void rq_broker_count_gathered(struct rq_broker_loop *loop)
 void rq_broker_dispatch_soon(const struct rq_request *request)
 {
     struct rq_broker_loop *loop = request->session->loop;
-    if (!loop->dispatch_posted) {
+    if (!loop->dispatch_posted) { /* cheaper than to post it for each message */
         loop->dispatch_posted = true;
         (void)rq_loop_post(loop->loop, &loop->dispatch);
     }
@@ -63,9 +63,7 @@ void rq_broker_dispatch_soon(const struct rq_request *request)
 
 void rq_broker_persist_soon(struct rmq_broker *broker)
 {
-    if (!atomic_flag_test_and_set_explicit(&broker->persist_posted, memory_order_acq_rel)) {
-        (void)rq_loop_post(broker->background, &broker->persist_task);
-    }
+    (void)rq_loop_post(broker->background, &broker->persist_task);
 }
 
 void rq_broker_topics_changed(struct rmq_broker *broker)

@@ -135,7 +135,6 @@ struct rmq_broker {
     struct rq_timer persist_timer;
     struct rq_timer delay_persist_timer;
     struct rq_task persist_task;
-    atomic_flag persist_posted; /* atomic: acq_rel; set by who posts persist_task */
 };
 
 /* RMQ_ERR_FORKED in the child of a fork, whose copy of the broker has no threads: nothing of it may

@@ -147,8 +147,7 @@ static bool put_locked(struct rq_hold *hold, struct parked *parked)
     parked->busy = false;
     rq_heap_add(&hold->by_time, &parked->of_time, parked->deadline_ms);
     atomic_fetch_add_explicit(&hold->count, 1, memory_order_acq_rel);
-    if (parked->deadline_ms < hold->armed_ms && !hold->posted) {
-        hold->posted = true;
+    if (parked->deadline_ms < hold->armed_ms) {
         (void)rq_loop_post(hold->loop, &hold->arm_task);
     }
     return true;
@@ -400,7 +399,6 @@ static void arm(struct rq_task *task)
 {
     struct rq_hold *hold = RQ_CONTAINER_OF(task, struct rq_hold, arm_task);
     rq_mutex_lock(&hold->lock);
-    hold->posted = false;
     const struct rq_heap_node *first = hold->closed ? NULL : rq_heap_first(&hold->by_time);
     hold->armed_ms = first ? first->key : RQ_FOREVER;
     int64_t due_ms = hold->armed_ms;

@@ -50,7 +50,6 @@ struct rq_hold {
     struct rq_map queues;   /* topic and queue id -> struct hold_queue */
     struct rq_heap by_time; /* parked.of_time by deadline */
     int64_t armed_ms;       /* when the timer will look, RQ_FOREVER = not at all */
-    bool posted;            /* arm_task is on its way */
     bool closed;
     struct rq_task arm_task;
     struct rq_timer timer; /* owned by the background loop */

@@ -296,9 +296,7 @@ static void begin_round(struct rq_mapping_upkeep *upkeep)
 
 static void round_posted(struct rq_task *task)
 {
-    struct rq_mapping_upkeep *upkeep = RQ_CONTAINER_OF(task, struct rq_mapping_upkeep, round);
-    atomic_flag_clear_explicit(&upkeep->posted, memory_order_release);
-    begin_round(upkeep);
+    begin_round(RQ_CONTAINER_OF(task, struct rq_mapping_upkeep, round));
 }
 
 static void period_over(struct rq_timer *timer)
@@ -319,7 +317,6 @@ void rq_mapping_upkeep_init(struct rq_mapping_upkeep *upkeep, struct rmq_broker 
     rq_loop_retain(background);
     upkeep->round.run = round_posted;
     upkeep->next.run = do_next;
-    atomic_flag_clear_explicit(&upkeep->posted, memory_order_release);
     rq_list_init(&upkeep->jobs);
     rq_timer_init(&upkeep->timer, period_over);
 }
@@ -337,9 +334,7 @@ void rq_mapping_upkeep_start(struct rq_mapping_upkeep *upkeep)
 
 void rq_mapping_upkeep_run(struct rq_mapping_upkeep *upkeep)
 {
-    if (!atomic_flag_test_and_set_explicit(&upkeep->posted, memory_order_acq_rel)) {
-        (void)rq_loop_post(upkeep->loop, &upkeep->round);
-    }
+    (void)rq_loop_post(upkeep->loop, &upkeep->round);
 }
 
 static void stop(void *arg)

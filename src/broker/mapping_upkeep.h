@@ -22,7 +22,6 @@ struct rq_mapping_upkeep {
     struct rmq_broker *broker;
     struct rq_loop *loop; /* background; a reference */
     struct rq_task round; /* begins one, whatever the hour is */
-    atomic_flag posted;   /* atomic: acq_rel; round is on its way */
 
     /* owned by the background loop */
     struct rq_timer timer;

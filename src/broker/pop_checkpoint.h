@@ -49,7 +49,6 @@ struct rq_pops {
     int64_t last_record[RQ_POP_REVIVE_QUEUES];      /* newest record of the queue; -1 = none */
     uint32_t turn;                                  /* chooses the revive queue */
     int64_t armed_ms; /* wall clock; when the timer will look; INT64_MAX = not at all */
-    bool posted;
 };
 
 rmq_status rq_pops_init(struct rq_pops *pops, struct rmq_broker *broker, struct rq_loop *background,

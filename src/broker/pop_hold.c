@@ -200,8 +200,7 @@ static bool enter(struct rq_pop_hold *hold, struct rq_session *session, struct p
 static void wait_until_locked(struct rq_pop_hold *hold, struct parked *parked, int64_t look_ms)
 {
     rq_heap_add(&hold->by_time, &parked->of_time, look_ms);
-    if (look_ms < hold->armed_ms && !hold->posted) {
-        hold->posted = true;
+    if (look_ms < hold->armed_ms) {
         (void)rq_loop_post(hold->loop, &hold->arm_task);
     }
 }
@@ -209,7 +208,6 @@ static void wait_until_locked(struct rq_pop_hold *hold, struct parked *parked, i
 static void arm(struct rq_pop_hold *hold)
 {
     rq_mutex_lock(&hold->lock);
-    hold->posted = false;
     const struct rq_heap_node *first = hold->closed ? NULL : rq_heap_first(&hold->by_time);
     hold->armed_ms = first ? first->key : RQ_FOREVER;
     int64_t at = hold->armed_ms;

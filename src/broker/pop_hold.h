@@ -29,7 +29,6 @@ struct rq_pop_hold {
     struct rq_map topics;   /* topic, also retry topic -> struct hold_topic */
     struct rq_heap by_time; /* parked.of_time by the next look */
     int64_t armed_ms;
-    bool posted;
     bool closed;
     struct rq_task arm_task;
     struct rq_timer timer; /* owned by the background loop */

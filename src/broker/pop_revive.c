@@ -21,8 +21,7 @@
 
 void rq_pops_arm_locked(struct rq_pops *pops)
 {
-    if (pops->heap_count > 0 && pops->heap[0]->deadline_ms < pops->armed_ms && !pops->posted) {
-        pops->posted = true;
+    if (pops->heap_count > 0 && pops->heap[0]->deadline_ms < pops->armed_ms) {
         (void)rq_loop_post(pops->loop, &pops->arm_task);
     }
 }
@@ -31,7 +30,6 @@ void rq_pops_arm_locked(struct rq_pops *pops)
 static void arm(struct rq_pops *pops)
 {
     rq_mutex_lock(&pops->lock);
-    pops->posted = false;
     int64_t at = pops->heap_count > 0 ? pops->heap[0]->deadline_ms : INT64_MAX;
     pops->armed_ms = at;
     rq_mutex_unlock(&pops->lock);
@@ -214,10 +212,7 @@ void rq_pops_init_timer(struct rq_pops *pops)
 
 void rq_pops_start(struct rq_pops *pops)
 {
-    rq_mutex_lock(&pops->lock);
-    pops->posted = true;
     (void)rq_loop_post(pops->loop, &pops->arm_task);
-    rq_mutex_unlock(&pops->lock);
 }
 
 static void stop_on_loop(void *arg)

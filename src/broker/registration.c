@@ -280,7 +280,6 @@ static void start_round(struct rq_task *task)
     struct rq_registration *registration =
         RQ_CONTAINER_OF(task, struct rq_registration, start_task);
     rq_mutex_lock(&registration->lock);
-    registration->posted = false;
     move_all(&registration->next, &registration->asked);
     rq_mutex_unlock(&registration->lock);
     if (registration->stopped) {
@@ -310,10 +309,7 @@ void rq_registration_ask(struct rq_registration *registration,
     if (waiter) {
         rq_list_add_tail(&registration->asked, &waiter->node);
     }
-    if (!registration->posted) {
-        registration->posted = true;
-        (void)rq_loop_post(registration->loop, &registration->start_task);
-    }
+    (void)rq_loop_post(registration->loop, &registration->start_task);
     rq_mutex_unlock(&registration->lock);
 }
 

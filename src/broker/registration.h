@@ -55,7 +55,6 @@ struct rq_registration {
     struct rq_list next;    /* waiters of the next one */
 
     struct rq_mutex lock; /* rank: broker tables; guards all below */
-    bool posted;
     struct rq_list asked; /* waiters on their way to the loop */
 };
 

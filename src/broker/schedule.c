@@ -201,21 +201,12 @@ static void look(struct rq_task *task)
     uint64_t arrived = schedule->arrived;
     bool anew = schedule->clock_moved;
     schedule->arrived = 0;
-    schedule->posted = false;
     schedule->clock_moved = false;
     rq_mutex_unlock(&schedule->lock);
     for (int i = 0; i < schedule->level_count && !schedule->stopped; i++) {
         if (anew || ((arrived >> i & 1u) && !rq_timer_running(&schedule->levels[i].timer))) {
             run_and_arm(schedule, &schedule->levels[i]);
         }
-    }
-}
-
-static void post_locked(struct rq_schedule *schedule)
-{
-    if (!schedule->posted) {
-        schedule->posted = true;
-        (void)rq_loop_post(schedule->loop, &schedule->look_task);
     }
 }
 
@@ -226,7 +217,7 @@ void rq_schedule_arrived(struct rq_schedule *schedule, int32_t queue_id)
     }
     rq_mutex_lock(&schedule->lock);
     schedule->arrived |= UINT64_C(1) << queue_id;
-    post_locked(schedule);
+    (void)rq_loop_post(schedule->loop, &schedule->look_task);
     rq_mutex_unlock(&schedule->lock);
 }
 
@@ -234,7 +225,7 @@ void rq_schedule_look(struct rq_schedule *schedule)
 {
     rq_mutex_lock(&schedule->lock);
     schedule->clock_moved = true;
-    post_locked(schedule);
+    (void)rq_loop_post(schedule->loop, &schedule->look_task);
     rq_mutex_unlock(&schedule->lock);
 }
 
@@ -242,7 +233,7 @@ void rq_schedule_start(struct rq_schedule *schedule)
 {
     rq_mutex_lock(&schedule->lock);
     schedule->arrived = ~UINT64_C(0);
-    post_locked(schedule);
+    (void)rq_loop_post(schedule->loop, &schedule->look_task);
     rq_mutex_unlock(&schedule->lock);
 }
 

@@ -44,7 +44,6 @@ struct rq_schedule {
     struct rq_mutex lock; /* rank: broker tables; guards offsets and all below */
     struct rq_data_version version;
     uint64_t arrived; /* bit of each level with news */
-    bool posted;
     bool clock_moved; /* timers are wrong */
     struct rq_table_file file;
 };

@@ -161,19 +161,9 @@ rmq_status rq_timers_init(struct rq_timers *timers, struct rmq_broker *broker,
     return st;
 }
 
-static void post_locked(struct rq_timers *timers)
-{
-    if (!timers->posted) {
-        timers->posted = true;
-        (void)rq_loop_post(timers->loop, &timers->look_task);
-    }
-}
-
 void rq_timers_arrived(struct rq_timers *timers)
 {
-    rq_mutex_lock(&timers->lock);
-    post_locked(timers);
-    rq_mutex_unlock(&timers->lock);
+    (void)rq_loop_post(timers->loop, &timers->look_task);
 }
 
 void rq_timers_start(struct rq_timers *timers)
@@ -434,11 +424,7 @@ static void time_is_up(struct rq_timer *timer)
 
 static void look(struct rq_task *task)
 {
-    struct rq_timers *timers = RQ_CONTAINER_OF(task, struct rq_timers, look_task);
-    rq_mutex_lock(&timers->lock);
-    timers->posted = false;
-    rq_mutex_unlock(&timers->lock);
-    run(timers);
+    run(RQ_CONTAINER_OF(task, struct rq_timers, look_task));
 }
 
 /* ---- recall ---- */

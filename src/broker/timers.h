@@ -48,8 +48,7 @@ struct rq_timers {
     int64_t next;            /* next message of the queue to take in */
     struct rq_window window; /* of the queue: done is delivered, recalled or written anew */
     int64_t foreign_ms;      /* a Java broker has delivered what was due before */
-    bool posted;
-    int fd; /* of the file, -1 = none */
+    int fd;                  /* of the file, -1 = none */
     size_t journal_bytes;
     struct rq_map waiting; /* real topic -> struct waiting */
     struct rq_data_version waiting_version;

@@ -211,10 +211,7 @@ void rq_transaction_settle(struct rq_transactions *transactions, int64_t claimed
     drop_claim_locked(transactions, claimed);
     rq_buf_add_i64(&transactions->op_text, claimed);
     rq_buf_add_char(&transactions->op_text, ',');
-    if (!transactions->op_posted) {
-        transactions->op_posted = true;
-        (void)rq_loop_post(transactions->loop, &transactions->op_task);
-    }
+    (void)rq_loop_post(transactions->loop, &transactions->op_task);
     rq_mutex_unlock(&transactions->lock);
 }
 
@@ -352,7 +349,6 @@ static void op_posted(struct rq_task *task)
     size_t waiting = transactions->op_text.len;
     bool wait = options->transaction_op_batch_interval > 0 &&
                 waiting < (size_t)options->transaction_op_msg_max_size && !transactions->stopped;
-    transactions->op_posted = false;
     rq_mutex_unlock(&transactions->lock);
     if (!wait) {
         rq_timer_stop(&transactions->op_timer);

@@ -61,7 +61,6 @@ struct rq_transactions {
     /* unique key -> struct moved: half messages that a check has written anew */
     struct rq_map moved;
     struct rq_buf op_text; /* "12,13,": what the next op record will say */
-    bool op_posted;
 };
 
 rmq_status rq_transactions_init(struct rq_transactions *transactions, struct rmq_broker *broker,
