@@ -131,6 +131,42 @@ static int show_settings(const struct tool_admin *a, const char *addr)
     return TOOL_DONE;
 }
 
+/* Whether one of the lines begins as the setting does, up to the equals sign. */
+static bool is_listed(const char *lines, const char *setting)
+{
+    size_t n = strcspn(setting, "=") + 1;
+    for (const char *line = lines; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, setting, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Brokers pass over what they do not know; what they took is in their list. fault is no setting. */
+static int check_taken(const struct tool_admin *a, const char *addr,
+                       const struct tool_list *settings)
+{
+    rmq_error *err = NULL;
+    char *lines = NULL;
+    int rc = TOOL_DONE;
+    rmq_status st = rmq_admin_broker_config(a->admin, addr, TOOL_ADMIN_TIMEOUT_MS, &lines, &err);
+    if (st != RMQ_OK) {
+        return tool_fail("config", st, err);
+    }
+    for (size_t i = 0; i < settings->count; i++) {
+        const char *setting = settings->items[i];
+        if (strncmp(setting, "fault=", 6) != 0 && !is_listed(lines, setting)) {
+            fprintf(stderr, "rmq: broker %s has no setting %.*s\n", addr,
+                    (int)strcspn(setting, "="), setting);
+            rc = TOOL_FAILED;
+        }
+    }
+    rmq_string_free(lines);
+    return rc;
+}
+
 static int change_settings(const struct tool_admin *a, const char *addr,
                            const struct tool_list *settings)
 {
@@ -142,8 +178,11 @@ static int change_settings(const struct tool_admin *a, const char *addr,
     rmq_status st =
         rmq_admin_update_broker_config(a->admin, addr, lines.data, TOOL_ADMIN_TIMEOUT_MS, &err);
     tool_text_free(&lines);
-    return st == RMQ_OK ? tool_print_done(a, "broker", addr, "changed")
-                        : tool_fail("config", st, err);
+    if (st != RMQ_OK) {
+        return tool_fail("config", st, err);
+    }
+    int rc = check_taken(a, addr, settings);
+    return rc == TOOL_DONE ? tool_print_done(a, "broker", addr, "changed") : rc;
 }
 
 static int config(int argc, char **argv)
