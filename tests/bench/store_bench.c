@@ -8,6 +8,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -277,9 +278,7 @@ static void reading(void)
 
 struct parked {
     struct rq_store_waiter waiter;
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    bool completed;
+    sem_t done;
 };
 
 static void on_flushed(struct rq_store_waiter *waiter, enum rq_put_status st)
@@ -288,34 +287,27 @@ static void on_flushed(struct rq_store_waiter *waiter, enum rq_put_status st)
     if (st != RQ_PUT_OK) {
         die(rq_put_status_name(st));
     }
-    pthread_mutex_lock(&parked->lock);
-    parked->completed = true;
-    pthread_cond_signal(&parked->done);
-    pthread_mutex_unlock(&parked->lock);
+    sem_post(&parked->done);
 }
 
 static void *sync_worker(void *arg)
 {
     struct worker *worker = arg;
     struct rq_store_put put;
-    struct parked parked = {.waiter = {.done = on_flushed},
-                            .lock = PTHREAD_MUTEX_INITIALIZER,
-                            .done = PTHREAD_COND_INITIALIZER};
+    struct parked parked = {.waiter = {.done = on_flushed}};
+    sem_init(&parked.done, 0, 0);
     for (int64_t i = 0; i < worker->count; i++) {
         struct rq_msg msg = message((int)(i & 7));
         if (rq_store_append(worker->store, &msg, &put) != RQ_PUT_OK) {
             die(put.reason);
         }
         rq_store_dispatch(worker->store);
-        parked.completed = false;
         if (rq_store_park(worker->store, put.next_commit_log_offset, &parked.waiter)) {
-            pthread_mutex_lock(&parked.lock);
-            while (!parked.completed) {
-                pthread_cond_wait(&parked.done, &parked.lock);
+            while (sem_wait(&parked.done) != 0) {
             }
-            pthread_mutex_unlock(&parked.lock);
         }
     }
+    sem_destroy(&parked.done);
     return NULL;
 }
 

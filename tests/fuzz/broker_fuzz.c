@@ -112,7 +112,11 @@ static bool read_all(int fd, char *to, size_t n)
 {
     while (n > 0) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
-        if (poll(&ready, 1, WAIT_MS) <= 0) {
+        int polled = poll(&ready, 1, WAIT_MS);
+        if (polled < 0 && errno == EINTR) {
+            continue; /* the fuzzer's alarm, every ten minutes */
+        }
+        if (polled <= 0) {
             abort(); /* neither answered nor closed */
         }
         ssize_t got = read(fd, to, n);
