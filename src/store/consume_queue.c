@@ -133,22 +133,15 @@ void rq_consume_queue_correct_min(struct rq_consume_queue *queue, int64_t commit
 
 int rq_consume_queue_clean(struct rq_consume_queue *queue, int64_t commit_log_min)
 {
+    const struct rq_mapped_file_queue *files = &queue->files;
+    int64_t keep = rq_cq_first_from(queue, commit_log_min);
     int deleted = 0;
-    while (queue->files.count > 1) {
-        struct rq_mapped_file *first = queue->files.files[0];
-        size_t entries = queue->files.file_size / RQ_CQ_ENTRY_BYTES;
-        const char *last = first->data + (entries - 1) * RQ_CQ_ENTRY_BYTES;
-        struct rq_store_entry entry;
-        if (!rq_mapped_file_can_read(first) ||
-            (rq_cq_read(last, &entry) && entry.commit_log_offset >= commit_log_min)) {
-            break;
-        }
-        if (rq_mapped_file_queue_remove_first(&queue->files, NULL) != RMQ_OK) {
-            break;
-        }
+    rq_cq_set_min(queue, keep);
+    while (files->count > 1 && files->files[0]->start + (int64_t)files->file_size <= keep &&
+           rq_mapped_file_can_read(files->files[0]) &&
+           rq_mapped_file_queue_remove_first(&queue->files, NULL) == RMQ_OK) {
         deleted++;
     }
-    rq_consume_queue_correct_min(queue, commit_log_min);
     return deleted;
 }
 
