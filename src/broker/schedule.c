@@ -156,8 +156,10 @@ static int64_t run_level(struct rq_schedule *schedule, struct rq_delay_level *le
             break;
         }
         if (!rq_store_entry(broker->store, schedule_topic, queue_id, offset, &entry)) {
-            again_ms = RETRY_MS;
-            break;
+            RQ_LOG(ERROR, "a delayed message is lost", "level=%d number=%lld", level->level,
+                   (long long)offset);
+            done++;
+            continue;
         }
         int64_t wait = wait_ms(schedule, level->level, &entry);
         if (wait > 0) {

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The librmq Authors */
+/* Delayed messages after damage: what is lost does not hold up the others. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "base/time.h"
+#include "unit/broker/raw.h"
+
+#define LOG_BYTES 1048576
+
+static rmq_broker *broker;
+static struct raw *raw;
+
+static void start(const char *dir, const char *levels)
+{
+    const char *const pairs[] = {"storePathRootDir",
+                                 dir,
+                                 "mappedFileSizeCommitLog",
+                                 "1048576",
+                                 "messageDelayLevel",
+                                 levels,
+                                 NULL};
+    broker = start_broker(pairs);
+    raw = raw_open(rmq_broker_addr(broker));
+}
+
+static void stop(void)
+{
+    raw_close(raw);
+    rmq_broker_stop(broker);
+}
+
+static void send_delayed(const char *body)
+{
+    struct rq_hdr_send header = raw_send_header("T", 0, rq_slice_str("DELAY\0011\002"));
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str(body))
+            ->header.code,
+        RQ_RESP_SUCCESS);
+}
+
+/* Whether both messages, and nothing else, came in this order. */
+static bool came(const char *one, const char *two)
+{
+    struct rq_msg msgs[3];
+    const struct raw_answer *answer = raw_pull_now(raw, "G", "T", 0, 0, "*");
+    return answer->header.code == RQ_RESP_SUCCESS && raw_messages(answer, msgs, 3) == 2 &&
+           rq_slice_eq_str(msgs[0].body, one) && rq_slice_eq_str(msgs[1].body, two);
+}
+
+static const char *path_in(const char *dir, const char *name)
+{
+    static char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+/* Changes a byte of a text in the commit log. */
+static void spoil(const char *dir, const char *text)
+{
+    struct rq_buf log;
+    const char *path = path_in(dir, "commitlog/00000000000000000000");
+    rq_buf_init(&log, 0);
+    ck_assert_int_eq(rq_sys_read_file(path, 2 * LOG_BYTES, &log, NULL), RMQ_OK);
+    const char *at = memmem(log.data, log.len, text, strlen(text));
+    ck_assert_ptr_nonnull(at);
+    int fd = open(path, O_WRONLY);
+    ck_assert_int_eq(pwrite(fd, "?", 1, at - log.data), 1);
+    close(fd);
+    rq_buf_free(&log);
+}
+
+START_TEST(a_lost_message_does_not_hold_up_those_of_its_level_behind_it)
+{
+    char dir[] = "/tmp/rmq-unit-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    start(dir, "1h");
+    raw_create_topic(raw, "T", 1);
+    send_delayed("first");
+    send_delayed("second");
+    send_delayed("third");
+    stop();
+    spoil(dir, "second");
+    close(open(path_in(dir, "abort"), O_WRONLY | O_CREAT, 0644)); /* as after a crash */
+    ck_assert_int_eq(unlink(path_in(dir, "checkpoint")), 0);
+    start(dir, "1s"); /* the entries are made anew, and due soon */
+    ck_eventually(came("first", "third"));
+    stop();
+    ck_assert_int_eq(rq_sys_rmtree(dir), 0);
+}
+END_TEST
+
+Suite *schedule_suite(void);
+
+Suite *schedule_suite(void)
+{
+    Suite *suite = suite_create("schedule");
+    TCase *tc = tcase_create("schedule");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_lost_message_does_not_hold_up_those_of_its_level_behind_it);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
