@@ -26,6 +26,8 @@ void rq_dispatcher_free(struct rq_dispatcher *dispatcher)
     rq_mutex_destroy(&dispatcher->role);
 }
 
+/* Counts from the store time; that stays ahead of a clock that was set back: then from now on, for
+ * what is due later than its level allows is delivered at once. */
 static int64_t delivery_time(const struct rq_store *store, const struct rq_record *record,
                              struct rq_slice level_text)
 {
@@ -35,8 +37,9 @@ static int64_t delivery_time(const struct rq_store *store, const struct rq_recor
     }
     level = level > store->delay_levels ? store->delay_levels : level;
     int64_t delay = level > 0 ? store->delays_ms[level - 1] : UNKNOWN_LEVEL_MS;
-    return record->store_timestamp < INT64_MAX - delay ? record->store_timestamp + delay
-                                                       : INT64_MAX;
+    int64_t now = rq_disk_now_ms(store->log.disk);
+    int64_t from = record->store_timestamp < now ? record->store_timestamp : now;
+    return from < INT64_MAX - delay ? from + delay : INT64_MAX;
 }
 
 static int64_t tags_code(const struct rq_store *store, const struct rq_consume_queue *queue,

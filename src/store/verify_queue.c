@@ -27,7 +27,8 @@ static rmq_status queue_of(struct rq_verify *v, const struct rq_record *record,
     return st;
 }
 
-/* Delay levels may have changed since, so of a delivery time only the earliest is certain. */
+/* Delay levels may have changed since, and the clock may have been set back before the message was
+ * stored: of a delivery time it is only certain that no hash is so high. */
 static bool tags_code_ok(const struct rq_record *record,
                          const struct rq_record_properties *properties, int64_t code)
 {
@@ -35,7 +36,7 @@ static bool tags_code_ok(const struct rq_record *record,
         return true;
     }
     if (properties->delay.n > 0 && rq_slice_eq_str(record->topic, RQ_TOPIC_SCHEDULE)) {
-        return code >= record->store_timestamp;
+        return code > INT32_MAX;
     }
     return code == (properties->tags.n > 0 ? rq_java_hash(properties->tags) : 0);
 }

@@ -13,7 +13,9 @@
 #include "base/err.h"
 #include "base/jhash.h"
 #include "base/sys.h"
-#include "fixture.h"
+#include "base/time.h"
+#include "look.h"
+#include "store/disk.h"
 #include "store/record.h"
 
 Suite *append_suite(void);
@@ -251,6 +253,38 @@ START_TEST(delayed_messages_have_their_delivery_time_as_tags_code)
 }
 END_TEST
 
+/* The only delayed message, of 5 s, is due 5 s after a time in [from, now]. */
+static void check_due(struct fixture *fix, int64_t from)
+{
+    struct rq_store_entry entry;
+    ck_assert(rq_store_entry(fix->store, rq_slice_str("SCHEDULE_TOPIC_XXXX"), 1, 0, &entry));
+    ck_assert_int_ge(entry.tags_code, from + 5000);
+    ck_assert_int_le(entry.tags_code, rq_wall_ms() + 5000);
+}
+
+START_TEST(a_delay_counts_from_now_when_the_clock_was_set_back)
+{
+    struct fixture fix;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    struct rq_msg msg = fixture_msg("T", 0, 10, 0, NULL);
+    struct rq_msg delayed = fixture_msg("SCHEDULE_TOPIC_XXXX", 1, 10, 0, "DELAY\0012\002");
+    rq_disk_set_clock_offset(rq_store_disk(fix.store), 3600000);
+    fixture_append(&fix, &msg);
+    rq_disk_set_clock_offset(rq_store_disk(fix.store), 0);
+    int64_t began = rq_wall_ms();
+    ck_assert_int_gt(fixture_append(&fix, &delayed).store_timestamp, began + 1800000);
+    check_due(&fix, began);
+    fixture_close(&fix);
+    ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_WHOLE);
+    ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, "consumequeue")), 0);
+    began = rq_wall_ms();
+    fixture_open(&fix); /* an entry that is made anew counts from now, too */
+    check_due(&fix, began);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(a_second_store_on_the_same_directory_is_refused)
 {
     struct fixture fix;
@@ -419,6 +453,7 @@ Suite *append_suite(void)
     tcase_add_test(tc, limits_are_refused_with_a_reason_and_store_nothing);
     tcase_add_test(tc, prepared_and_rolled_back_records_have_no_number_and_no_queue_entry);
     tcase_add_test(tc, delayed_messages_have_their_delivery_time_as_tags_code);
+    tcase_add_test(tc, a_delay_counts_from_now_when_the_clock_was_set_back);
     tcase_add_test(tc, a_second_store_on_the_same_directory_is_refused);
     tcase_add_test(tc, references_outlive_the_store);
     tcase_add_test(tc, a_full_disk_refuses_messages_until_there_is_room);
