@@ -44,8 +44,8 @@ struct rq_transactions {
     struct rq_timer op_timer;
     struct rq_task op_task;
     bool stopped;
-    int64_t round_start_ms; /* wall clock; 0 = between rounds */
-    int64_t scan_at;        /* next half message of the round */
+    bool in_round;
+    int64_t scan_at; /* next half message of the round */
     int64_t scan_end;
     int64_t op_next;        /* next op record to read */
     struct rq_op_mark *ops; /* a queue: [op_first, op_first + op_count) */

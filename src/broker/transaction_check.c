@@ -254,11 +254,7 @@ static bool look_at(struct rq_transactions *transactions, const struct rq_msg *h
         age_ms > broker->settings.store.file_reserved_time_h * HOUR_MS) {
         return give_up(transactions, half);
     }
-    if (half->store_timestamp_ms >= transactions->round_start_ms ||
-        is_immune(transactions, half, age_ms)) {
-        return false;
-    }
-    return ask_again(transactions, half, times);
+    return !is_immune(transactions, half, age_ms) && ask_again(transactions, half, times);
 }
 
 static void look_at_offset(struct rq_transactions *transactions, int64_t offset)
@@ -286,11 +282,12 @@ static void look_at_offset(struct rq_transactions *transactions, int64_t offset)
 
 /* ---- rounds ---- */
 
+/* Copies that the round itself writes lie behind its end. */
 static void begin_round(struct rq_transactions *transactions)
 {
     struct rq_slice topic = rq_slice_str(RQ_TOPIC_HALF);
     int64_t min = rq_store_min_offset(transactions->broker->store, topic, 0);
-    transactions->round_start_ms = rq_wall_ms();
+    transactions->in_round = true;
     transactions->scan_end = rq_store_max_offset(transactions->broker->store, topic, 0);
     transactions->scan_at = rq_transaction_advance(transactions, min, transactions->scan_end);
 }
@@ -310,7 +307,7 @@ static void end_round(struct rq_transactions *transactions)
         (void)rq_offsets_commit(offsets, group, half, 0, base, NULL);
         (void)rq_offsets_commit(offsets, group, op, 0, op_base, NULL);
     }
-    transactions->round_start_ms = 0;
+    transactions->in_round = false;
 }
 
 /* One turn of a round. true: the round goes on. */
@@ -319,7 +316,7 @@ static bool turn(struct rq_transactions *transactions)
     if (rq_transaction_read_ops(transactions)) {
         return true;
     }
-    if (transactions->round_start_ms == 0) {
+    if (!transactions->in_round) {
         begin_round(transactions);
     }
     for (int i = 0; i < HALFS_A_TURN && transactions->scan_at < transactions->scan_end; i++) {

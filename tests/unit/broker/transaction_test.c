@@ -326,6 +326,22 @@ START_TEST(a_message_with_time_of_immunity_does_not_hold_up_the_others)
 }
 END_TEST
 
+START_TEST(a_clock_that_was_set_back_does_not_put_off_the_questions)
+{
+    const char *const pairs[] = {"transactionTimeOut", "0", "transactionCheckInterval", "20", NULL};
+    struct rq_msg msg;
+    start(pairs);
+    ck_assert_int_eq(rmq_broker_fault_clock_offset(broker, 3600000, NULL), RMQ_OK);
+    ck_assert_int_eq(raw_produce(raw, "Other", 0, NULL, "x")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(rmq_broker_fault_clock_offset(broker, 0, NULL), RMQ_OK);
+    prepare("one");
+    next_question(&msg);
+    ck_assert(rq_slice_eq_str(msg.body, "one"));
+    ck_assert_int_gt(msg.store_timestamp_ms, rq_wall_ms() + 1800000); /* times do not go back */
+    stop();
+}
+END_TEST
+
 START_TEST(a_restarted_broker_asks_about_what_is_open_and_nothing_else)
 {
     char path[] = "/tmp/rmq-unit-XXXXXX";
@@ -372,6 +388,7 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, what_was_given_up_is_asked_about_again_on_request);
     tcase_add_test(tcase, a_transaction_that_is_asked_about_again_can_be_committed);
     tcase_add_test(tcase, a_message_with_time_of_immunity_does_not_hold_up_the_others);
+    tcase_add_test(tcase, a_clock_that_was_set_back_does_not_put_off_the_questions);
     tcase_add_test(tcase, a_restarted_broker_asks_about_what_is_open_and_nothing_else);
     suite_add_tcase(suite, tcase);
     return suite;
