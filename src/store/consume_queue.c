@@ -281,6 +281,8 @@ rmq_status rq_consume_queue_flush(struct rq_consume_queue *queue, int32_t least_
         st = rq_mapped_file_flush(file, (size_t)upto, err);
         if (st == RMQ_OK) {
             queue->flushed = file->start + upto;
+        } else { /* entries do not change, so nobody needs to be held off */
+            rq_mapped_file_redirty(file, file->flushed, (size_t)upto);
         }
         rq_mapped_file_release(file);
     }

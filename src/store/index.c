@@ -25,6 +25,8 @@
 #define NAME_TRIES  1000
 #define KEY_ROOM    512 /* longer ones are hashed on the heap */
 
+#define REDIRTY_STEP ((size_t)1 << 20)
+
 static const struct rq_mapped_file_kind file_kind = {
     .first_step = (size_t)64 << 10, .last_step = (size_t)4 << 20, .page_by_page = true};
 
@@ -316,6 +318,18 @@ rmq_status rq_index_put(struct rq_index *index, const struct rq_record *record,
     return st;
 }
 
+/* After a failed sync, piece by piece, so that puts and queries go on. All that was changed has its
+ * blocks reserved. */
+static void redirty(struct rq_index *index, struct rq_mapped_file *file)
+{
+    size_t end = atomic_load_explicit(&file->reserved, memory_order_acquire);
+    for (size_t at = 0; at < end; at += REDIRTY_STEP) {
+        rq_mutex_lock(&index->lock);
+        rq_mapped_file_redirty(file, at, end - at < REDIRTY_STEP ? end : at + REDIRTY_STEP);
+        rq_mutex_unlock(&index->lock);
+    }
+}
+
 rmq_status rq_index_flush(struct rq_index *index, rmq_error **err)
 {
     rmq_status st = RMQ_OK;
@@ -334,6 +348,9 @@ rmq_status rq_index_flush(struct rq_index *index, rmq_error **err)
             file->flushed = 0; /* slots anywhere may have changed */
             st = rq_mapped_file_flush(file, file->size, err);
             file->flushed = last ? 0 : file->flushed;
+            if (st != RMQ_OK) {
+                redirty(index, file);
+            }
             rq_mapped_file_release(file);
         }
     }

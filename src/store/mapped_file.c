@@ -283,12 +283,21 @@ rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_er
     return RMQ_OK;
 }
 
+/* A page that is not is lost, and reading it from a disk that fails could end the process. */
+static bool in_memory(char *page)
+{
+    unsigned char is = 1;
+    return mincore(page, 1, &is) < 0 || (is & 1);
+}
+
 void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto)
 {
     for (size_t at = from / RQ_STORE_PAGE * RQ_STORE_PAGE; at < upto; at += RQ_STORE_PAGE) {
-        volatile char *p = file->data + at;
-        char same = *p;
-        *p = same;
+        if (in_memory(file->data + at)) {
+            volatile char *p = file->data + at;
+            char same = *p;
+            *p = same;
+        }
     }
 }
 

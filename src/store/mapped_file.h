@@ -114,8 +114,8 @@ void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on);
 /* Writes [file->flushed, upto) to disk and moves flushed. The flusher only. */
 rmq_status rq_mapped_file_flush(struct rq_mapped_file *file, size_t upto, rmq_error **err);
 
-/* Every page of [from, upto) counts as changed again: after a failed sync the kernel takes them for
- * clean. Under the writer's lock. */
+/* Every page of [from, upto) that is in memory counts as changed again: after a failed sync the
+ * kernel takes them for clean. With the writer held off, unless it leaves those bytes alone. */
 void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto);
 
 /* Recovery: every byte from at on becomes zero, and its blocks are free again. synced: for good, on
