@@ -117,6 +117,15 @@ static void fill_up(struct rq_mapped_file *file, size_t pos)
     rq_mapped_file_set_written(file, file->size);
 }
 
+/* Blocks for what fill_up writes: at a file's first append after the start there are none yet, and
+ * of a buffer everything is copied to the file. */
+static rmq_status reserve_rest(struct rq_commit_log *log, struct rq_mapped_file *file, size_t pos,
+                               rmq_error **err)
+{
+    size_t upto = file->buffer ? file->size : pos + RQ_RECORD_BLANK_BYTES;
+    return rq_log_ahead_reserve(log, file, upto, err);
+}
+
 /* Room for n bytes and a blank behind them in the current file, or in a new one after a blank in
  * this. Nothing has changed when it fails. */
 static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err)
@@ -128,7 +137,11 @@ static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err
     }
     int64_t start = file ? file->start + (int64_t)file->size : 0;
     struct rq_mapped_file *next = NULL;
-    rmq_status st = rq_log_ahead_take(log, start, &next, err);
+    bool has_rest = file && pos < file->size;
+    rmq_status st = has_rest ? reserve_rest(log, file, pos, err) : RMQ_OK;
+    if (st == RMQ_OK) {
+        st = rq_log_ahead_take(log, start, &next, err);
+    }
     if (st == RMQ_OK) {
         rq_mapped_file_set_written(next, 0);
         next->flushed = 0;
@@ -144,7 +157,7 @@ static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err
         }
         return st;
     }
-    if (file && pos < file->size) {
+    if (has_rest) {
         fill_up(file, pos);
     }
     next->buffer = log->buffers.on ? rq_write_buffers_take(&log->buffers) : NULL;

@@ -3,7 +3,7 @@
 /*
  * Files that cannot be read, though they can be mapped: another process shortens them, or they have
  * holes and their file system has no room for a page. Reading a mapping would end the process
- * (SIGBUS).
+ * (SIGBUS), and so would writing to a hole that was not reserved.
  */
 #include <check.h>
 #include <errno.h>
@@ -25,6 +25,8 @@ Suite *unreadable_suite(void);
 
 #define LOG_FILE   "commitlog/00000000000000065536"
 #define QUEUE_FILE "consumequeue/T/1/00000000000000000400"
+
+#define RECORD_OVERHEAD 92 /* with a topic of one character and no properties */
 
 static void shorten(const struct fixture *fix, const char *name, off_t size)
 {
@@ -390,6 +392,78 @@ START_TEST(reading_holes_takes_no_room_where_that_is_memory)
 }
 END_TEST
 
+/* ---- the rest of a file that is left ---- */
+
+#define MEMORY_DIR "/dev/shm/rmq-store-XXXXXX"
+
+/* A store where holes must not be written to; false when there is no such file system. */
+static bool begin_in_memory(struct fixture *fix, char *dir)
+{
+    if (!mkdtemp(dir)) {
+        return false;
+    }
+    fixture_begin(fix);
+    fix->options.store_path_root_dir = dir;
+    return true;
+}
+
+static void end_in_memory(struct fixture *fix, const char *dir, int64_t messages)
+{
+    fixture_check_queue(fix, "T", 0, messages, 0);
+    fixture_close(fix);
+    ck_assert(tool_reads(dir, messages));
+    rq_sys_rmtree(dir);
+    fixture_end(fix);
+}
+
+START_TEST(the_first_message_after_a_start_may_be_for_the_next_file)
+{
+    struct fixture fix;
+    char dir[] = MEMORY_DIR;
+    if (!begin_in_memory(&fix, dir)) {
+        return;
+    }
+    fixture_open(&fix);
+    for (unsigned i = 0; i < 2; i++) {
+        struct rq_msg msg = fixture_msg("T", 0, 4096 - RECORD_OVERHEAD, i, NULL);
+        ck_assert_int_eq(fixture_append(&fix, &msg).next_commit_log_offset, (i + 1) * 4096);
+    }
+    fixture_reopen(&fix);
+    struct rq_msg msg = fixture_msg("T", 0, 60000, 2, NULL);
+    ck_assert_int_eq(fixture_append(&fix, &msg).commit_log_offset, 65536);
+    end_in_memory(&fix, dir, 3);
+}
+END_TEST
+
+START_TEST(a_file_may_be_left_long_before_its_end_while_messages_wait_in_a_buffer)
+{
+    static char large[4150000]; /* with any other too much for one file */
+    struct fixture fix;
+    char dir[] = MEMORY_DIR;
+    if (!begin_in_memory(&fix, dir)) {
+        return;
+    }
+    fix.options.mapped_file_size_commit_log = 4 << 20;
+    fix.options.max_message_size = 4 << 20;
+    fix.options.transient_store_pool_enable = true;
+    fix.options.transient_store_pool_size = 2;
+    fix.options.wake_commit_when_put_message = true;
+    fixture_open(&fix);
+    for (size_t i = 0; i < sizeof large; i++) {
+        large[i] = (char)(1 + i * 7); /* as fixture_msg would fill it for message 1 */
+    }
+    struct rq_msg msg = fixture_msg("T", 0, 60000, 0, NULL);
+    fixture_append(&fix, &msg);
+    msg = fixture_msg("T", 0, 1, 1, NULL);
+    msg.body = rq_slice(large, sizeof large);
+    fixture_append(&fix, &msg);
+    msg = fixture_msg("T", 0, 60000, 2, NULL);
+    fixture_append(&fix, &msg);
+    fixture_reopen(&fix);
+    end_in_memory(&fix, dir, 3);
+}
+END_TEST
+
 Suite *unreadable_suite(void)
 {
     Suite *suite = suite_create("unreadable");
@@ -400,6 +474,8 @@ Suite *unreadable_suite(void)
     tcase_add_test(tc, an_old_file_that_is_shortened_under_a_broker_costs_its_messages_only);
     tcase_add_test(tc, a_sparse_store_on_a_full_tmpfs_is_read_by_tools_and_broker);
     tcase_add_test(tc, reading_holes_takes_no_room_where_that_is_memory);
+    tcase_add_test(tc, the_first_message_after_a_start_may_be_for_the_next_file);
+    tcase_add_test(tc, a_file_may_be_left_long_before_its_end_while_messages_wait_in_a_buffer);
     suite_add_tcase(suite, tc);
     return suite;
 }
