@@ -86,8 +86,9 @@ enum rq_record_kind rq_recover_read(struct rq_store *store, struct rq_log_reader
 }
 
 /* Start after a clean stop: behind the last message with an entry when that is really there, else
- * the file that it should be in. */
-static int64_t normal_start(struct rq_store *store)
+ * the file that it should be in. last_time: of that message, since older ones behind it are such as
+ * another broker has cut off. */
+static int64_t normal_start(struct rq_store *store, int64_t *last_time)
 {
     struct known known = last_known(store);
     struct rq_log_reader reader = {0};
@@ -96,6 +97,7 @@ static int64_t normal_start(struct rq_store *store)
     if (known.end > 0 && rq_recover_read(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
         known.begin + record.size == known.end) {
         start = known.end;
+        *last_time = record.store_timestamp;
     } else {
         const struct rq_mapped_file_queue *files = &store->log.files;
         for (size_t i = 0; i < files->count && files->files[i]->start <= known.end; i++) {
@@ -367,9 +369,9 @@ static rmq_status sync_recovered(struct rq_store *store, int64_t start, rmq_erro
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err)
 {
     int64_t began_ms = rq_mono_ms();
-    struct walk walk = {.offset = normal ? normal_start(store) : crash_start(store),
-                        .normal = normal};
-    int64_t start = walk.offset;
+    struct walk walk = {.normal = normal};
+    int64_t start = normal ? normal_start(store, &walk.last_time) : crash_start(store);
+    walk.offset = start;
     rmq_status st = rq_mend_cut_files(store, start, err);
     bool index_lost = false;
     if (st == RMQ_OK && !normal) {

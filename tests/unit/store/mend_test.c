@@ -18,7 +18,10 @@ Suite *mend_suite(void);
 #define RECORD   (SIZE + 92 + 7 + 8) /* with its key */
 #define IN_FILE  (65536 / RECORD)
 #define MESSAGES 400
+#define FILE_0   "commitlog/00000000000000000000"
 #define FILE_1   "commitlog/00000000000000065536"
+
+#define STORE_TIME_AT 56 /* of a record with IPv4 hosts */
 
 static struct fixture fix;
 
@@ -172,6 +175,29 @@ START_TEST(a_record_damaged_in_the_middle_costs_only_itself)
 }
 END_TEST
 
+/* A broker that cuts a log leaves the bytes behind the end, and what it writes there is newer. */
+START_TEST(older_records_behind_the_end_of_a_closed_store_do_not_come_back)
+{
+    static const char zeros[5 * 20];
+    static const char old[] = {0, 0, 1, 0, 0, 0, 0, 0}; /* a store time of 2004 */
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many(0, 10);
+    fixture_close(&fix);
+    write_bytes("consumequeue/T/0/00000000000000000000", 5 * 20, zeros, sizeof zeros);
+    write_bytes(FILE_0, 5 * RECORD + 4, "", 1);
+    for (int i = 6; i < 10; i++) {
+        write_bytes(FILE_0, i * RECORD + STORE_TIME_AT, old, sizeof old);
+    }
+    fixture_open(&fix);
+    fixture_check_queue(&fix, "T", 0, 5, 0);
+    append_many(5, 5);
+    fixture_reopen(&fix);
+    fixture_check_queue(&fix, "T", 0, 10, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(many_damaged_records_and_the_begin_of_a_file_are_passed_over_together)
 {
     char rubbish[3 * RECORD];
@@ -239,6 +265,7 @@ Suite *mend_suite(void)
     tcase_add_test(tc, a_log_file_in_the_middle_that_lost_its_end_costs_only_that);
     tcase_add_test(tc, a_log_file_in_the_middle_that_is_missing_costs_only_that);
     tcase_add_test(tc, a_record_damaged_in_the_middle_costs_only_itself);
+    tcase_add_test(tc, older_records_behind_the_end_of_a_closed_store_do_not_come_back);
     tcase_add_test(tc, many_damaged_records_and_the_begin_of_a_file_are_passed_over_together);
     tcase_add_test(tc, rebuilding_refuses_damage_and_salvages_what_is_left_when_told);
     tcase_add_test(tc, files_that_do_not_fit_the_option_of_their_size_are_refused_untouched);
