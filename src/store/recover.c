@@ -59,6 +59,15 @@ static bool has_lost_page(const struct rq_record *record, size_t pos)
     return false;
 }
 
+/* The same of a copy that a kill, or a power cut within a page, stopped at any byte. One NUL may be
+ * a client's, and of a closed store nothing is lost. */
+static bool has_lost_end(const struct rq_store *store, const struct rq_record *record)
+{
+    struct rq_slice properties = record->properties;
+    return store->crashed && properties.n > 1 && properties.p[properties.n - 1] == '\0' &&
+           properties.p[properties.n - 2] == '\0';
+}
+
 enum rq_record_kind rq_recover_read(struct rq_store *store, struct rq_log_reader *reader,
                                     int64_t offset, struct rq_record *record)
 {
@@ -77,7 +86,8 @@ enum rq_record_kind rq_recover_read(struct rq_store *store, struct rq_log_reader
         (record->commit_log_offset != offset || !rq_queue_table_topic_ok(record->topic))) {
         return RQ_RECORD_BAD;
     }
-    if (kind == RQ_RECORD_GOOD && has_lost_page(record, (size_t)(offset - reader->file->start))) {
+    if (kind == RQ_RECORD_GOOD && (has_lost_end(store, record) ||
+                                   has_lost_page(record, (size_t)(offset - reader->file->start)))) {
         struct rq_record next; /* nothing that was lost is followed by more */
         kind = rq_record_read(p + record->size, left - record->size, false, &next);
         return kind == RQ_RECORD_BAD ? RQ_RECORD_BAD : RQ_RECORD_GOOD;
@@ -369,6 +379,7 @@ static rmq_status sync_recovered(struct rq_store *store, int64_t start, rmq_erro
 rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err)
 {
     int64_t began_ms = rq_mono_ms();
+    store->crashed = !normal;
     struct walk walk = {.normal = normal};
     int64_t start = normal ? normal_start(store, &walk.last_time) : crash_start(store);
     walk.offset = start;

@@ -39,6 +39,7 @@ struct rq_store {
     int lock_fd;
     char run[32];        /* name of this run, in the files abort and contents */
     bool contents_count; /* the file contents is of this run */
+    bool crashed;        /* recovery: it was not closed */
     struct rq_disk disk;
     struct rq_store_watch *watch;  /* while it is opened by rq_store_open_watched, else NULL */
     bool has_parts;                /* log, queues and index are initialised */

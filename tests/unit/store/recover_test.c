@@ -110,6 +110,33 @@ START_TEST(a_record_torn_at_any_place_is_cut_off_and_those_before_stay)
 }
 END_TEST
 
+START_TEST(a_record_that_lost_the_end_of_its_properties_is_cut_off)
+{
+    static const char zeros[3];
+    static const struct {
+        size_t bytes; /* that are zero at the end of the last record */
+        bool crashed;
+        int64_t left;
+    } cases[] = {{3, true, 19}, {3, false, 20}, {1, true, 20}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fixture fix;
+        fixture_begin(&fix);
+        fixture_open(&fix);
+        append_many(&fix, 0, 20, "KEYS\1key\2");
+        int64_t end = log_end(&fix);
+        fixture_close(&fix);
+        damage(&fix, "commitlog/00000000000000000000", end - (int64_t)cases[i].bytes, zeros,
+               cases[i].bytes);
+        if (cases[i].crashed) {
+            mark_crashed(&fix);
+        }
+        fixture_open(&fix);
+        fixture_check_queue(&fix, "T", 0, cases[i].left, 0);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
 START_TEST(rubbish_behind_the_end_is_never_taken_for_messages)
 {
     struct fixture fix;
@@ -501,6 +528,7 @@ Suite *recover_suite(void)
     tcase_add_test(tc, a_killed_store_comes_back_with_every_message_and_goes_on);
     tcase_add_test(tc, messages_that_were_appended_but_not_dispatched_are_there_after_a_kill);
     tcase_add_test(tc, a_record_torn_at_any_place_is_cut_off_and_those_before_stay);
+    tcase_add_test(tc, a_record_that_lost_the_end_of_its_properties_is_cut_off);
     tcase_add_test(tc, rubbish_behind_the_end_is_never_taken_for_messages);
     tcase_add_test(tc, old_records_behind_a_cut_do_not_come_back_after_the_next_kill);
     tcase_add_test(tc, queue_entries_that_were_zeroed_or_cut_off_are_built_again);
