@@ -69,9 +69,11 @@ rmq_status rq_consume_queue_clear(struct rq_consume_queue *queue, rmq_error **er
     while (st == RMQ_OK && queue->files.count > 0) {
         st = rq_mapped_file_queue_remove_last(&queue->files, err);
     }
-    rq_cq_set_min(queue, 0);
-    queue->max_commit_log_offset = 0;
-    rq_cq_set_end(queue, 0);
+    if (st == RMQ_OK) { /* else a put would look for its place in the file that is left */
+        rq_cq_set_min(queue, 0);
+        queue->max_commit_log_offset = 0;
+        rq_cq_set_end(queue, 0);
+    }
     return st;
 }
 
