@@ -299,6 +299,15 @@ static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error 
     return st;
 }
 
+/* Else the index would take new messages there for such as it has already. */
+static rmq_status cut_index(struct rq_store *store, int64_t end, rmq_error **err)
+{
+    int64_t time;
+    int64_t last;
+    rq_index_last(&store->index, &time, &last);
+    return last >= end ? rq_index_truncate(&store->index, end, err) : RMQ_OK;
+}
+
 /* Queues end where the log ends, and begin where it begins. */
 static rmq_status settle_queues(struct rq_store *store, int64_t end, bool normal, rmq_error **err)
 {
@@ -390,6 +399,9 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
     }
     if (st == RMQ_OK) {
         st = walk_log(store, &walk, err);
+    }
+    if (st == RMQ_OK) {
+        st = cut_index(store, walk.offset, err);
     }
     if (st == RMQ_OK) {
         st = rebuild(store, &walk, index_lost, err);

@@ -422,6 +422,25 @@ START_TEST(keys_are_found_after_a_kill_also_those_before_the_checkpoint)
 }
 END_TEST
 
+START_TEST(keys_of_messages_that_come_where_the_log_lost_others_are_found)
+{
+    struct fixture fix;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many(&fix, 0, 300, "KEYS\1old\2");
+    fixture_close(&fix);
+    ck_assert_int_eq(unlink(fixture_path(&fix, "commitlog/00000000000000131072")), 0);
+    fixture_open(&fix);
+    int64_t max = rq_store_max_offset(fix.store, rq_slice_str("T"), 0);
+    append_many(&fix, (unsigned)max, 10, "KEYS\1new\2");
+    ck_assert_uint_eq(count_key(&fix, "new"), 10);
+    ck_assert_uint_eq(count_key(&fix, "old"), 64); /* and more */
+    fixture_reopen(&fix);
+    ck_assert_uint_eq(count_key(&fix, "new"), 10);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(an_index_that_lost_files_is_built_again_on_a_normal_start)
 {
     struct fixture fix;
@@ -542,6 +561,7 @@ Suite *recover_suite(void)
     tcase_add_test(tc, an_index_that_lost_files_is_built_again_on_a_normal_start);
     tcase_add_test(tc, a_file_made_ahead_or_not_yet_sized_is_tolerated);
     tcase_add_test(tc, keys_are_found_after_a_kill_also_those_before_the_checkpoint);
+    tcase_add_test(tc, keys_of_messages_that_come_where_the_log_lost_others_are_found);
     tcase_add_test(tc, no_acknowledged_message_is_lost_by_twenty_kills);
     suite_add_tcase(suite, tc);
     return suite;
