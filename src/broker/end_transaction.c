@@ -132,7 +132,9 @@ void rq_process_end_transaction(const struct rq_request *request)
         header.commit_or_rollback != RQ_SYS_TRANSACTION_ROLLBACK) {
         return; /* the producer does not know: it will be asked. No answer, as there. */
     }
-    bool found = rq_store_view(request->broker->store, header.commit_log_offset, &ref);
+    /* It may be a copy on its way to disk, whose question was answered at once. What is committed
+     * lies behind it in the log, and the answer waits for that. */
+    bool found = rq_store_view_stored(request->broker->store, header.commit_log_offset, &ref);
     struct rq_cursor cursor = rq_cursor(found ? ref.p : NULL, found ? ref.n : 0);
     if (!found || rq_msg_decode(&cursor, &half, NULL)) {
         rq_request_answer(request, RQ_RESP_SYSTEM_ERROR,

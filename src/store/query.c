@@ -39,27 +39,46 @@ bool rq_store_entry(struct rq_store *store, struct rq_slice topic, int32_t queue
 
 /* ---- records ---- */
 
-static bool read_record(struct rq_store *store, struct rq_log_reader *reader, int64_t offset,
-                        struct rq_record *out, const char **start)
+/* Of the log before end. */
+static bool read_before(struct rq_store *store, struct rq_log_reader *reader, int64_t offset,
+                        int64_t end, struct rq_record *out, const char **start)
 {
     size_t left = 0;
-    *start = rq_log_reader_at(reader, &store->log, offset, rq_store_visible_end(store), &left);
+    *start = rq_log_reader_at(reader, &store->log, offset, end, &left);
     return *start && rq_mapped_file_can_read(reader->file) &&
            rq_record_read(*start, left, false, out) == RQ_RECORD_GOOD &&
            out->commit_log_offset == offset;
 }
 
-bool rq_store_view(struct rq_store *store, int64_t commit_log_offset, struct rq_store_ref *out)
+static bool read_record(struct rq_store *store, struct rq_log_reader *reader, int64_t offset,
+                        struct rq_record *out, const char **start)
+{
+    return read_before(store, reader, offset, rq_store_visible_end(store), out, start);
+}
+
+static bool view(struct rq_store *store, int64_t commit_log_offset, int64_t end,
+                 struct rq_store_ref *out)
 {
     struct rq_log_reader reader = {0};
     struct rq_record record;
     const char *start;
-    if (!read_record(store, &reader, commit_log_offset, &record, &start)) {
+    if (!read_before(store, &reader, commit_log_offset, end, &record, &start)) {
         rq_log_reader_done(&reader);
         return false;
     }
     *out = (struct rq_store_ref){.p = start, .n = record.size, .file = reader.file};
     return true;
+}
+
+bool rq_store_view(struct rq_store *store, int64_t commit_log_offset, struct rq_store_ref *out)
+{
+    return view(store, commit_log_offset, rq_store_visible_end(store), out);
+}
+
+bool rq_store_view_stored(struct rq_store *store, int64_t commit_log_offset,
+                          struct rq_store_ref *out)
+{
+    return view(store, commit_log_offset, rq_commit_log_committed(&store->log), out);
 }
 
 bool rq_store_read_log(struct rq_store *store, int64_t commit_log_offset, size_t max,

@@ -9,6 +9,8 @@
 
 #include "base/sys.h"
 #include "base/time.h"
+#include "broker/broker.h"
+#include "unit/broker/slow_disk.h"
 #include "wire/msgid.h"
 
 static rmq_broker *broker;
@@ -224,6 +226,44 @@ START_TEST(an_end_by_the_first_offsets_counts_for_the_copy_that_was_asked_about)
 }
 END_TEST
 
+START_TEST(a_question_is_answered_before_its_copy_is_on_disk)
+{
+    const char *const pairs[] = {"flushDiskType",
+                                 "SYNC_FLUSH",
+                                 "syncFlushTimeout",
+                                 "60000",
+                                 "transactionTimeOut",
+                                 "0",
+                                 "transactionCheckMax",
+                                 "1000000",
+                                 "transactionCheckInterval",
+                                 "20",
+                                 NULL};
+    struct rq_hdr_queue queue = {.topic = rq_slice_str(RQ_TOPIC_HALF)};
+    struct raw_answer answer;
+    struct rq_msg msg;
+    struct half asked;
+    start(pairs);
+    prepare("one");
+    slow_disk_begin(broker->store);
+    do {
+        asked = next_question(&msg);
+    } while (asked.commit_log_offset < slow_disk_has(broker->store));
+    struct rq_hdr_end_transaction header = end_header(asked, RQ_SYS_TRANSACTION_COMMIT);
+    RQ_SET(end_transaction, &header, from_transaction_check, true);
+    int32_t opaque = raw_send(sender, RQ_REQ_END_TRANSACTION, 0, &rq_tab_end_transaction, &header,
+                              rq_slice(NULL, 0));
+    /* of the connection's next request, which shows that the end was looked at: not answered yet */
+    raw_call(sender, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &queue, rq_slice(NULL, 0));
+    slow_disk_end(broker->store);
+    ck_assert(raw_next(sender, &answer, RAW_WAIT_MS));
+    ck_assert_int_eq(answer.header.opaque, opaque);
+    ck_assert_int_eq(answer.header.code, RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies("T", 2), "one ") == 0);
+    stop();
+}
+END_TEST
+
 START_TEST(what_nobody_ends_is_given_up_after_the_last_question)
 {
     const char *const pairs[] = {"transactionTimeOut",
@@ -384,6 +424,7 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, half_messages_are_refused_when_so_configured);
     tcase_add_test(tcase, a_producer_is_asked_until_it_knows);
     tcase_add_test(tcase, an_end_by_the_first_offsets_counts_for_the_copy_that_was_asked_about);
+    tcase_add_test(tcase, a_question_is_answered_before_its_copy_is_on_disk);
     tcase_add_test(tcase, what_nobody_ends_is_given_up_after_the_last_question);
     tcase_add_test(tcase, what_was_given_up_is_asked_about_again_on_request);
     tcase_add_test(tcase, a_transaction_that_is_asked_about_again_can_be_committed);
