@@ -8,159 +8,28 @@
 
 #include "base/time.h"
 #include "broker/broker.h"
-#include "unit/broker/raw.h"
-#include "wire/pop.h"
-
-#define GROUP "pop-group"
-#define TOPIC "Pop"
-
-static rmq_broker *broker;
-static struct raw *raw;
-
-static void open_all(void)
-{
-    broker = start_broker(NULL);
-    raw = raw_open(rmq_broker_addr(broker));
-    raw_create_topic(raw, TOPIC, 1);
-}
-
-static void close_all(void)
-{
-    raw_close(raw);
-    rmq_broker_stop(broker);
-}
-
-struct wish {
-    int queue_id;
-    int max;
-    int64_t invisible_ms;
-    int64_t poll_ms;
-    bool order;
-    const char *attempt;
-    const char *expression;
-};
-
-static int32_t send_pop(struct raw *to, struct wish wish)
-{
-    struct rq_hdr_pop fields = {.consumer_group = rq_slice_str(GROUP),
-                                .topic = rq_slice_str(TOPIC),
-                                .queue_id = wish.queue_id,
-                                .max_msg_nums = wish.max ? wish.max : 32,
-                                .invisible_time = wish.invisible_ms ? wish.invisible_ms : 60000,
-                                .poll_time = wish.poll_ms,
-                                .init_mode = RQ_POP_FROM_MIN};
-    RQ_SET(pop, &fields, order, wish.order);
-    if (wish.attempt) {
-        RQ_SET(pop, &fields, attempt_id, rq_slice_str(wish.attempt));
-    }
-    if (wish.expression) {
-        RQ_SET(pop, &fields, exp, rq_slice_str(wish.expression));
-        RQ_SET(pop, &fields, exp_type, rq_slice_str("TAG"));
-    }
-    return raw_send(to, RQ_REQ_POP_MESSAGE, 0, &rq_tab_pop, &fields, rq_slice(NULL, 0));
-}
-
-static struct raw_answer *pop(struct wish wish)
-{
-    send_pop(raw, wish);
-    ck_assert(raw_next(raw, &raw->answer, RAW_WAIT_MS));
-    return &raw->answer;
-}
-
-static int64_t end_of(int queue_id)
-{
-    struct rq_hdr_queue fields = {.topic = rq_slice_str(TOPIC), .queue_id = queue_id};
-    return raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &fields, rq_slice(NULL, 0)),
-                   "offset");
-}
-
-/* Sends a message and waits until it can be read. */
-static void produce(int queue_id, const char *tag, const char *body)
-{
-    int64_t offset = raw_i64(raw_produce(raw, TOPIC, queue_id, tag, body), "queueOffset");
-    ck_eventually(end_of(queue_id) > offset);
-}
-
-static struct rq_slice field(const struct raw_answer *answer, const char *name)
-{
-    return rq_header_ext(&answer->header, name);
-}
-
-/* The handle of a message of an answer, as a client makes it. */
-struct handle {
-    char text[256];
-    struct rq_pop_handle parts;
-};
-
-static struct handle handle_of(const struct raw_answer *answer, const struct rq_msg *msg)
-{
-    struct handle handle = {0};
-    struct rq_buf text;
-    struct rq_slice own = rq_props_get(msg->properties, RQ_PROP_POP_CK);
-    rq_buf_init(&text, 0);
-    if (own.p) {
-        rq_buf_add_slice(&text, own);
-    } else {
-        struct rq_pop_handle parts = {.pop_time_ms = raw_i64(answer, "popTime"),
-                                      .invisible_ms = raw_i64(answer, "invisibleTime"),
-                                      .revive_qid = (int32_t)raw_i64(answer, "reviveQid"),
-                                      .retry = '0',
-                                      .broker_name = rq_slice_str("broker-a"),
-                                      .queue_id = msg->queue_id,
-                                      .offset = msg->queue_offset};
-        ck_assert(rq_pop_find_start(field(answer, "startOffsetInfo"), '0', msg->queue_id,
-                                    &parts.start_offset));
-        rq_pop_handle_write(&parts, &text);
-    }
-    ck_assert(text.len < sizeof handle.text);
-    memcpy(handle.text, text.data, text.len);
-    rq_buf_free(&text);
-    ck_assert(rq_pop_handle_parse(rq_slice_str(handle.text), &handle.parts));
-    return handle;
-}
-
-static struct raw_answer *ack_call(int32_t code, const struct handle *handle, int64_t invisible_ms)
-{
-    char room[RQ_POP_TOPIC_ROOM];
-    struct rq_slice topic;
-    ck_assert(rq_pop_marked_topic(rq_slice_str(TOPIC), rq_slice_str(GROUP), handle->parts.retry,
-                                  room, &topic));
-    struct rq_hdr_ack fields = {.consumer_group = rq_slice_str(GROUP),
-                                .topic = topic,
-                                .queue_id = handle->parts.queue_id,
-                                .extra_info = rq_slice_str(handle->text),
-                                .offset = handle->parts.offset};
-    if (invisible_ms >= 0) {
-        RQ_SET(ack, &fields, invisible_time, invisible_ms);
-    }
-    return raw_call(raw, code, &rq_tab_ack, &fields, rq_slice(NULL, 0));
-}
-
-static int32_t ack(const struct handle *handle)
-{
-    return ack_call(RQ_REQ_ACK_MESSAGE, handle, -1)->header.code;
-}
+#include "unit/broker/popping.h"
 
 START_TEST(a_pop_tells_where_its_messages_are_and_nobody_else_gets_them)
 {
     struct rq_msg msgs[32];
     for (int i = 0; i < 3; i++) {
-        produce(0, "a", "one");
+        pop_produce(0, "a", "one");
     }
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1, .max = 2});
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1, .max = 2});
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
-    ck_assert(rq_slice_eq_str(field(answer, "startOffsetInfo"), "0 0 0"));
-    ck_assert(rq_slice_eq_str(field(answer, "msgOffsetInfo"), "0 0 0,1"));
+    ck_assert(rq_slice_eq_str(pop_field(answer, "startOffsetInfo"), "0 0 0"));
+    ck_assert(rq_slice_eq_str(pop_field(answer, "msgOffsetInfo"), "0 0 0,1"));
     ck_assert_int_eq(raw_i64(answer, "restNum"), 1);
     ck_assert_int_eq(raw_i64(answer, "invisibleTime"), 60000);
-    struct handle first = handle_of(answer, &msgs[0]);
-    ck_assert_int_eq(ack(&first), RQ_RESP_SUCCESS);
-    ck_assert_int_eq(ack(&first), RQ_RESP_SUCCESS); /* harmless */
-    answer = pop((struct wish){.queue_id = 0});
+    struct pop_handle first = pop_handle_of(answer, &msgs[0]);
+    ck_assert_int_eq(pop_ack(&first), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(pop_ack(&first), RQ_RESP_SUCCESS); /* harmless */
+    answer = pop_now((struct pop_wish){.queue_id = 0});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
     ck_assert_int_eq(msgs[0].queue_offset, 2);
-    answer = pop((struct wish){.queue_id = -1});
+    answer = pop_now((struct pop_wish){.queue_id = -1});
     ck_assert_int_eq(answer->header.code, RQ_RESP_POLLING_TIMEOUT);
 }
 END_TEST
@@ -176,14 +45,14 @@ static bool counted(const char *name, const char *key, const char *sum)
 START_TEST(pops_and_acknowledgements_are_counted_by_topic_and_group)
 {
     struct rq_msg msgs[32];
-    produce(0, "a", "one");
-    produce(0, "a", "two");
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1});
+    pop_produce(0, "a", "one");
+    pop_produce(0, "a", "two");
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
-    struct handle first = handle_of(answer, &msgs[0]);
-    struct handle second = handle_of(answer, &msgs[1]);
-    ck_assert_int_eq(ack(&first), RQ_RESP_SUCCESS);
-    ck_assert_int_eq(ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &second, 60000)->header.code,
+    struct pop_handle first = pop_handle_of(answer, &msgs[0]);
+    struct pop_handle second = pop_handle_of(answer, &msgs[1]);
+    ck_assert_int_eq(pop_ack(&first), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(pop_ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &second, 60000)->header.code,
                      RQ_RESP_SUCCESS);
     rq_stats_sample(&broker->stats, rq_wall_ms());
     ck_assert(
@@ -199,14 +68,14 @@ END_TEST
 START_TEST(what_is_not_acknowledged_comes_back_from_the_retry_topic)
 {
     struct rq_msg msgs[32];
-    produce(0, "a", "kept");
-    produce(0, "b", "done");
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 300});
+    pop_produce(0, "a", "kept");
+    pop_produce(0, "b", "done");
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1, .invisible_ms = 300});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
-    struct handle second = handle_of(answer, &msgs[1]);
-    ck_assert_int_eq(ack(&second), RQ_RESP_SUCCESS);
+    struct pop_handle second = pop_handle_of(answer, &msgs[1]);
+    ck_assert_int_eq(pop_ack(&second), RQ_RESP_SUCCESS);
     for (int times = 1; times <= 3; times++) {
-        answer = pop((struct wish){.queue_id = -1, .invisible_ms = 300, .poll_ms = 8000});
+        answer = pop_now((struct pop_wish){.queue_id = -1, .invisible_ms = 300, .poll_ms = 8000});
         ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
         ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
         ck_assert(rq_slice_eq_str(msgs[0].body, "kept"));
@@ -214,10 +83,10 @@ START_TEST(what_is_not_acknowledged_comes_back_from_the_retry_topic)
         ck_assert_int_eq(msgs[0].reconsume_times, times);
         ck_assert(rq_props_get(msgs[0].properties, RQ_PROP_FIRST_POP_TIME).p != NULL);
     }
-    struct handle last = handle_of(answer, &msgs[0]);
+    struct pop_handle last = pop_handle_of(answer, &msgs[0]);
     ck_assert_int_eq(last.parts.retry, '1');
-    ck_assert_int_eq(ack(&last), RQ_RESP_SUCCESS);
-    answer = pop((struct wish){.queue_id = -1, .poll_ms = 700});
+    ck_assert_int_eq(pop_ack(&last), RQ_RESP_SUCCESS);
+    answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 700});
     ck_assert_int_eq(answer->header.code, RQ_RESP_POLLING_TIMEOUT);
 }
 END_TEST
@@ -225,18 +94,18 @@ END_TEST
 START_TEST(a_changed_time_makes_a_new_handle_and_voids_the_old_one)
 {
     struct rq_msg msgs[32];
-    produce(0, "a", "later");
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 400});
+    pop_produce(0, "a", "later");
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1, .invisible_ms = 400});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
-    struct handle handle = handle_of(answer, &msgs[0]);
-    answer = ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handle, 2000);
+    struct pop_handle handle = pop_handle_of(answer, &msgs[0]);
+    answer = pop_ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handle, 2000);
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert_int_eq(raw_i64(answer, "invisibleTime"), 2000);
     ck_assert_int_gt(raw_i64(answer, "popTime"), handle.parts.pop_time_ms);
     ck_assert_int_eq(raw_i64(answer, "reviveQid"), handle.parts.revive_qid);
     int64_t changed = rq_mono_ms();
-    ck_assert_int_eq(ack(&handle), RQ_RESP_SUCCESS); /* of nothing */
-    answer = pop((struct wish){.queue_id = -1, .poll_ms = 9000});
+    ck_assert_int_eq(pop_ack(&handle), RQ_RESP_SUCCESS); /* of nothing */
+    answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 9000});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
     ck_assert_int_ge(rq_mono_ms() - changed, 1900);
 }
@@ -248,15 +117,15 @@ START_TEST(a_handle_with_an_impossible_time_is_refused)
                                         "0 1 9223372036854775807 0 0 broker-a 0 0",
                                         "0 -1 60000 0 0 broker-a 0 0"};
     struct rq_msg msgs[32];
-    produce(0, "a", "x");
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1});
+    pop_produce(0, "a", "x");
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
-    struct handle handle = handle_of(answer, &msgs[0]);
+    struct pop_handle handle = pop_handle_of(answer, &msgs[0]);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         snprintf(handle.text, sizeof handle.text, "%s", texts[i]);
-        answer = ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handle, 1000);
+        answer = pop_ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handle, 1000);
         ck_assert_int_eq(answer->header.code, RQ_RESP_SYSTEM_ERROR);
-        ck_assert_int_eq(ack(&handle), RQ_RESP_SYSTEM_ERROR);
+        ck_assert_int_eq(pop_ack(&handle), RQ_RESP_SYSTEM_ERROR);
     }
 }
 END_TEST
@@ -267,9 +136,9 @@ START_TEST(a_batch_acknowledges_messages_of_several_queues)
     struct rq_buf body;
     raw_create_topic(raw, TOPIC, 2);
     for (int i = 0; i < 6; i++) {
-        produce(i % 2, "a", "x");
+        pop_produce(i % 2, "a", "x");
     }
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 300});
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1, .invisible_ms = 300});
     size_t count = raw_messages(answer, msgs, 32);
     ck_assert_uint_eq(count, 6);
     rq_buf_init(&body, 0);
@@ -291,9 +160,9 @@ START_TEST(a_batch_acknowledges_messages_of_several_queues)
     answer = raw_call(raw, RQ_REQ_BATCH_ACK_MESSAGE, NULL, NULL, rq_slice(body.data, body.len));
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     rq_buf_free(&body);
-    answer = pop((struct wish){.queue_id = -1, .poll_ms = 8000});
+    answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 8000});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
-    answer = pop((struct wish){.queue_id = -1, .poll_ms = 500});
+    answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 500});
     ck_assert_int_eq(answer->header.code, RQ_RESP_POLLING_TIMEOUT);
     answer = raw_call(raw, RQ_REQ_BATCH_ACK_MESSAGE, NULL, NULL, rq_slice_str("{\"acks\":[]}"));
     ck_assert_int_eq(answer->header.code, RQ_RESP_NO_MESSAGE);
@@ -302,15 +171,6 @@ START_TEST(a_batch_acknowledges_messages_of_several_queues)
 }
 END_TEST
 
-static int32_t waiting(int queue_id)
-{
-    struct rq_hdr_notification fields = {
-        .consumer_group = rq_slice_str(GROUP), .topic = rq_slice_str(TOPIC), .queue_id = queue_id};
-    struct raw_answer *answer =
-        raw_call(raw, RQ_REQ_POLLING_INFO, &rq_tab_notification, &fields, rq_slice(NULL, 0));
-    return (int32_t)raw_i64(answer, "pollingNum");
-}
-
 START_TEST(each_message_wakes_one_of_those_that_wait)
 {
     struct raw *waiters[3];
@@ -318,13 +178,13 @@ START_TEST(each_message_wakes_one_of_those_that_wait)
     int got = 0;
     for (int i = 0; i < 3; i++) {
         waiters[i] = raw_open(rmq_broker_addr(broker));
-        send_pop(waiters[i], (struct wish){.queue_id = -1, .poll_ms = 20000});
+        pop_send(waiters[i], (struct pop_wish){.queue_id = -1, .poll_ms = 20000});
     }
-    ck_eventually(waiting(-1) == 3);
-    produce(0, "a", "first");
-    ck_eventually(waiting(-1) == 2);
-    produce(0, "a", "second");
-    ck_eventually(waiting(-1) == 1);
+    ck_eventually(pop_waiting(-1) == 3);
+    pop_produce(0, "a", "first");
+    ck_eventually(pop_waiting(-1) == 2);
+    pop_produce(0, "a", "second");
+    ck_eventually(pop_waiting(-1) == 1);
     for (int i = 0; i < 3 && got < 2; i++) { /* they were answered, the oldest first */
         if (raw_next(waiters[i], &waiters[i]->answer, RAW_WAIT_MS)) {
             got += (int)raw_messages(&waiters[i]->answer, msgs, 32);
@@ -334,23 +194,24 @@ START_TEST(each_message_wakes_one_of_those_that_wait)
     for (int i = 0; i < 3; i++) {
         raw_close(waiters[i]);
     }
-    ck_eventually(waiting(-1) == 0);
-    produce(0, "a", "third"); /* not for a connection that is gone */
-    ck_assert_uint_eq(raw_messages(pop((struct wish){.queue_id = -1}), msgs, 32), 1);
+    ck_eventually(pop_waiting(-1) == 0);
+    pop_produce(0, "a", "third"); /* not for a connection that is gone */
+    ck_assert_uint_eq(raw_messages(pop_now((struct pop_wish){.queue_id = -1}), msgs, 32), 1);
 }
 END_TEST
 
 START_TEST(tags_choose_what_is_popped)
 {
     struct rq_msg msgs[32];
-    produce(0, "no", "1");
-    produce(0, "yes", "2");
-    produce(0, "no", "3");
-    produce(0, "yes", "4");
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1, .expression = "yes || other"});
+    pop_produce(0, "no", "1");
+    pop_produce(0, "yes", "2");
+    pop_produce(0, "no", "3");
+    pop_produce(0, "yes", "4");
+    struct raw_answer *answer =
+        pop_now((struct pop_wish){.queue_id = -1, .expression = "yes || other"});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
-    ck_assert(rq_slice_eq_str(field(answer, "msgOffsetInfo"), "0 0 1,3"));
-    answer = pop((struct wish){.queue_id = -1, .expression = "||"});
+    ck_assert(rq_slice_eq_str(pop_field(answer, "msgOffsetInfo"), "0 0 1,3"));
+    answer = pop_now((struct pop_wish){.queue_id = -1, .expression = "||"});
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUBSCRIPTION_PARSE_FAILED);
 }
 END_TEST
@@ -358,29 +219,29 @@ END_TEST
 START_TEST(in_order_nothing_follows_before_all_is_acknowledged)
 {
     struct rq_msg msgs[32];
-    struct handle handles[2];
+    struct pop_handle handles[2];
     for (int i = 0; i < 4; i++) {
-        produce(0, "a", "x");
+        pop_produce(0, "a", "x");
     }
-    struct wish wish = {.queue_id = 0, .max = 2, .order = true, .attempt = "one"};
-    struct raw_answer *answer = pop(wish);
+    struct pop_wish wish = {.queue_id = 0, .max = 2, .order = true, .attempt = "one"};
+    struct raw_answer *answer = pop_now(wish);
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
     ck_assert_int_eq(raw_i64(answer, "reviveQid"), RQ_POP_ORDER_QUEUE);
-    ck_assert(rq_slice_eq_str(field(answer, "orderCountInfo"), "0 0 0"));
-    handles[0] = handle_of(answer, &msgs[0]);
-    handles[1] = handle_of(answer, &msgs[1]);
+    ck_assert(rq_slice_eq_str(pop_field(answer, "orderCountInfo"), "0 0 0"));
+    handles[0] = pop_handle_of(answer, &msgs[0]);
+    handles[1] = pop_handle_of(answer, &msgs[1]);
     wish.attempt = "two";
-    ck_assert_int_eq(pop(wish)->header.code, RQ_RESP_POLLING_TIMEOUT);
-    ck_assert_int_eq(ack(&handles[1]), RQ_RESP_SUCCESS);
-    ck_assert_int_eq(pop(wish)->header.code, RQ_RESP_POLLING_TIMEOUT);
+    ck_assert_int_eq(pop_now(wish)->header.code, RQ_RESP_POLLING_TIMEOUT);
+    ck_assert_int_eq(pop_ack(&handles[1]), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(pop_now(wish)->header.code, RQ_RESP_POLLING_TIMEOUT);
 
     /* Who waits is woken by the last acknowledgement. */
     struct raw *waiter = raw_open(rmq_broker_addr(broker));
     wish.poll_ms = 20000;
     wish.invisible_ms = 500;
-    send_pop(waiter, wish);
-    ck_eventually(waiting(0) == 1);
-    ck_assert_int_eq(ack(&handles[0]), RQ_RESP_SUCCESS);
+    pop_send(waiter, wish);
+    ck_eventually(pop_waiting(0) == 1);
+    ck_assert_int_eq(pop_ack(&handles[0]), RQ_RESP_SUCCESS);
     ck_assert(raw_next(waiter, &waiter->answer, RAW_WAIT_MS));
     ck_assert_uint_eq(raw_messages(&waiter->answer, msgs, 32), 2);
     ck_assert_int_eq(msgs[0].queue_offset, 2);
@@ -388,16 +249,17 @@ START_TEST(in_order_nothing_follows_before_all_is_acknowledged)
 
     /* Its time passes: the same again, as the second time. */
     wish.attempt = "three";
-    answer = pop(wish);
+    answer = pop_now(wish);
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 2);
     ck_assert_int_eq(msgs[0].queue_offset, 2);
-    ck_assert_int_eq(rq_pop_find_order_count(field(answer, "orderCountInfo"), '0', 0, 2), 1);
-    handles[0] = handle_of(answer, &msgs[0]);
-    ck_assert_int_eq(ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handles[0], 60000)->header.code,
-                     RQ_RESP_SUCCESS);
+    ck_assert_int_eq(rq_pop_find_order_count(pop_field(answer, "orderCountInfo"), '0', 0, 2), 1);
+    handles[0] = pop_handle_of(answer, &msgs[0]);
+    ck_assert_int_eq(
+        pop_ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &handles[0], 60000)->header.code,
+        RQ_RESP_SUCCESS);
     wish.attempt = "four";
     wish.poll_ms = 800;
-    ck_assert_int_eq(pop(wish)->header.code, RQ_RESP_POLLING_TIMEOUT);
+    ck_assert_int_eq(pop_now(wish)->header.code, RQ_RESP_POLLING_TIMEOUT);
 }
 END_TEST
 
@@ -415,25 +277,18 @@ START_TEST(a_notice_tells_that_there_is_something_and_a_peek_shows_it)
     struct rq_msg msgs[32];
     struct raw_answer *answer = ask(RQ_REQ_NOTIFICATION, 100);
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
-    ck_assert(rq_slice_eq_str(field(answer, "hasMsg"), "false"));
+    ck_assert(rq_slice_eq_str(pop_field(answer, "hasMsg"), "false"));
     ck_assert_int_eq(ask(RQ_REQ_PEEK_MESSAGE, 0)->header.code, RQ_RESP_PULL_NOT_FOUND);
-    produce(0, "a", "x");
-    ck_assert(rq_slice_eq_str(field(ask(RQ_REQ_NOTIFICATION, 5000), "hasMsg"), "true"));
+    pop_produce(0, "a", "x");
+    ck_assert(rq_slice_eq_str(pop_field(ask(RQ_REQ_NOTIFICATION, 5000), "hasMsg"), "true"));
     for (int i = 0; i < 2; i++) {
         answer = ask(RQ_REQ_PEEK_MESSAGE, 0);
         ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
         ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
     }
-    ck_assert_uint_eq(raw_messages(pop((struct wish){.queue_id = -1}), msgs, 32), 1);
+    ck_assert_uint_eq(raw_messages(pop_now((struct pop_wish){.queue_id = -1}), msgs, 32), 1);
 }
 END_TEST
-
-static void start_with_store(const char *path)
-{
-    const char *pairs[] = {"storePathRootDir", path, NULL};
-    broker = start_broker(pairs);
-    raw = raw_open(rmq_broker_addr(broker));
-}
 
 static void ack_as_batch(const struct rq_pop_handle *handle)
 {
@@ -465,37 +320,37 @@ START_TEST(checkpoints_and_blocks_survive_a_restart)
     char command[64];
     struct rq_msg msgs[32];
     ck_assert_ptr_nonnull(mkdtemp(path));
-    start_with_store(path);
+    pop_open_with_store(path);
     raw_create_topic(raw, TOPIC, 1);
     for (int i = 0; i < 3; i++) {
-        produce(0, "a", i == 1 ? "middle" : "other");
+        pop_produce(0, "a", i == 1 ? "middle" : "other");
     }
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1, .invisible_ms = 1500});
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1, .invisible_ms = 1500});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 3);
-    struct handle first = handle_of(answer, &msgs[0]);
-    struct handle third = handle_of(answer, &msgs[2]);
-    ck_assert_int_eq(ack(&first), RQ_RESP_SUCCESS);
+    struct pop_handle first = pop_handle_of(answer, &msgs[0]);
+    struct pop_handle third = pop_handle_of(answer, &msgs[2]);
+    ck_assert_int_eq(pop_ack(&first), RQ_RESP_SUCCESS);
     ack_as_batch(&third.parts);
-    close_all();
+    pop_close();
 
-    start_with_store(path);
-    answer = pop((struct wish){.queue_id = -1, .poll_ms = 9000, .invisible_ms = 60000});
+    pop_open_with_store(path);
+    answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 9000, .invisible_ms = 60000});
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
     ck_assert(rq_slice_eq_str(msgs[0].body, "middle"));
-    struct handle again = handle_of(answer, &msgs[0]);
-    ck_assert_int_eq(ack(&again), RQ_RESP_SUCCESS);
-    produce(0, "a", "in order");
-    struct wish order = {.queue_id = 0, .order = true, .attempt = "x"};
-    ck_assert_uint_eq(raw_messages(pop(order), msgs, 32), 1);
-    close_all();
+    struct pop_handle again = pop_handle_of(answer, &msgs[0]);
+    ck_assert_int_eq(pop_ack(&again), RQ_RESP_SUCCESS);
+    pop_produce(0, "a", "in order");
+    struct pop_wish order = {.queue_id = 0, .order = true, .attempt = "x"};
+    ck_assert_uint_eq(raw_messages(pop_now(order), msgs, 32), 1);
+    pop_close();
 
-    start_with_store(path);
+    pop_open_with_store(path);
     order.attempt = "y";
-    ck_assert_int_eq(pop(order)->header.code, RQ_RESP_POLLING_TIMEOUT);
+    ck_assert_int_eq(pop_now(order)->header.code, RQ_RESP_POLLING_TIMEOUT);
     order.attempt = "x";
-    ck_assert_uint_eq(raw_messages(pop(order), msgs, 32), 1);
-    close_all();
+    ck_assert_uint_eq(raw_messages(pop_now(order), msgs, 32), 1);
+    pop_close();
     snprintf(command, sizeof command, "rm -rf %s", path);
     ck_assert_int_eq(system(command), 0);
 }
@@ -506,14 +361,14 @@ START_TEST(who_waits_is_answered_when_the_group_is_reset)
     struct rq_msg msgs[32];
     struct rq_hdr_reset_offset reset = {
         .topic = rq_slice_str(TOPIC), .group = rq_slice_str(GROUP), .timestamp = 0};
-    produce(0, "a", "again");
-    struct raw_answer *answer = pop((struct wish){.queue_id = -1});
+    pop_produce(0, "a", "again");
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1});
     ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
-    struct handle handle = handle_of(answer, &msgs[0]);
-    ck_assert_int_eq(ack(&handle), RQ_RESP_SUCCESS);
+    struct pop_handle handle = pop_handle_of(answer, &msgs[0]);
+    ck_assert_int_eq(pop_ack(&handle), RQ_RESP_SUCCESS);
     struct raw *waiter = raw_open(rmq_broker_addr(broker));
-    send_pop(waiter, (struct wish){.queue_id = 0, .poll_ms = 20000});
-    ck_eventually(waiting(0) == 1);
+    pop_send(waiter, (struct pop_wish){.queue_id = 0, .poll_ms = 20000});
+    ck_eventually(pop_waiting(0) == 1);
     ck_assert_int_eq(raw_call(raw, RQ_REQ_INVOKE_BROKER_TO_RESET_OFFSET, &rq_tab_reset_offset,
                               &reset, rq_slice(NULL, 0))
                          ->header.code,
@@ -537,8 +392,8 @@ START_TEST(a_deleted_topic_takes_its_retry_topic_along)
     char name[RQ_POP_TOPIC_ROOM];
     struct rq_hdr_topic fields = {.topic = rq_slice_str(TOPIC)};
     ck_assert_uint_gt(rq_pop_retry_topic(rq_slice_str(TOPIC), rq_slice_str(GROUP), name), 0);
-    produce(0, "a", "kept");
-    pop((struct wish){.queue_id = -1, .invisible_ms = 300});
+    pop_produce(0, "a", "kept");
+    pop_now((struct pop_wish){.queue_id = -1, .invisible_ms = 300});
     ck_eventually(has_topic(name));
     ck_assert_int_eq(
         raw_call(raw, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &fields, rq_slice(NULL, 0))
@@ -559,7 +414,7 @@ Suite *pop_suite(void)
     Suite *suite = suite_create("broker/pop");
     TCase *tc = tcase_create("pop");
     tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, open_all, close_all);
+    tcase_add_checked_fixture(tc, pop_open, pop_close);
     tcase_add_test(tc, a_pop_tells_where_its_messages_are_and_nobody_else_gets_them);
     tcase_add_test(tc, pops_and_acknowledgements_are_counted_by_topic_and_group);
     tcase_add_test(tc, what_is_not_acknowledged_comes_back_from_the_retry_topic);
