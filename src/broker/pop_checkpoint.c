@@ -455,17 +455,18 @@ void rq_pops_load(struct rq_pops *pops)
 
 void rq_pops_commit(struct rq_pops *pops)
 {
+    struct rq_slice group = rq_slice_str(RQ_POP_REVIVE_GROUP);
+    struct rq_slice topic = rq_slice_str(pops->revive_topic);
     for (int32_t i = 0; i < RQ_POP_REVIVE_QUEUES; i++) {
-        struct rq_slice topic = rq_slice_str(pops->revive_topic);
         rq_mutex_lock(&pops->lock);
         struct rq_list *first = pops->by_record[i].next;
         int64_t done = first == &pops->by_record[i]
                            ? pops->last_record[i]
                            : RQ_CONTAINER_OF(first, struct rq_pop_pending, by_record)->record - 1;
         rq_mutex_unlock(&pops->lock);
-        if (done >= 0) {
-            (void)rq_offsets_commit(&pops->broker->offsets, rq_slice_str(RQ_POP_REVIVE_GROUP),
-                                    topic, i, done, NULL);
+        /* -1, none is done, only takes the place of what a lost log has left behind */
+        if (done >= 0 || rq_offsets_query(&pops->broker->offsets, group, topic, i) >= 0) {
+            (void)rq_offsets_commit(&pops->broker->offsets, group, topic, i, done, NULL);
         }
     }
 }

@@ -293,6 +293,8 @@ void rq_schedule_write(struct rq_schedule *schedule, struct rq_buf *out)
     rq_mutex_unlock(&schedule->lock);
 }
 
+/* Of a log that has lost its end, the level goes on there: at its first run that would be behind
+ * what has come meanwhile. */
 static rmq_status read_levels(void *user, const cJSON *root)
 {
     struct rq_schedule *schedule = user;
@@ -304,7 +306,8 @@ static rmq_status read_levels(void *user, const cJSON *root)
         int64_t offset = 0;
         if (rq_slice_to_i32(rq_slice_str(item->string), &level) && level >= 1 &&
             level <= schedule->level_count && rq_json_value_i64(item, &offset) && offset >= 0) {
-            schedule->levels[level - 1].offset = offset;
+            int64_t max = rq_store_max_offset(schedule->broker->store, schedule_topic, level - 1);
+            schedule->levels[level - 1].offset = offset < max ? offset : max;
         }
     }
     return RMQ_OK;

@@ -30,6 +30,18 @@ struct moved {
 static void op_due(struct rq_timer *timer);
 static void op_posted(struct rq_task *task);
 
+/* How far the group is in a topic. A log that has lost its end has less than that: what comes in
+ * its place is not done. */
+static int64_t progress(struct rmq_broker *broker, const char *name)
+{
+    struct rq_slice topic = rq_slice_str(name);
+    int64_t offset =
+        rq_offsets_query(&broker->offsets, rq_slice_str(RQ_GROUP_TRANSACTION), topic, 0);
+    int64_t min = rq_store_min_offset(broker->store, topic, 0);
+    int64_t max = rq_store_max_offset(broker->store, topic, 0);
+    return offset < min ? min : offset > max ? max : offset;
+}
+
 rmq_status rq_transactions_init(struct rq_transactions *transactions, struct rmq_broker *broker,
                                 struct rq_loop *background, rmq_error **err)
 {
@@ -43,15 +55,8 @@ rmq_status rq_transactions_init(struct rq_transactions *transactions, struct rmq
     rq_timer_init(&transactions->check_timer, rq_transaction_check);
     rq_timer_init(&transactions->op_timer, op_due);
     transactions->op_task.run = op_posted;
-    struct rq_slice group = rq_slice_str(RQ_GROUP_TRANSACTION);
-    struct rq_slice half = rq_slice_str(RQ_TOPIC_HALF);
-    struct rq_slice op = rq_slice_str(RQ_TOPIC_OP_HALF);
-    int64_t base = rq_offsets_query(&broker->offsets, group, half, 0);
-    int64_t op_next = rq_offsets_query(&broker->offsets, group, op, 0);
-    int64_t base_min = rq_store_min_offset(broker->store, half, 0);
-    int64_t op_min = rq_store_min_offset(broker->store, op, 0);
-    transactions->op_next = op_next < op_min ? op_min : op_next;
-    bool made = rq_window_init(&transactions->window, base < base_min ? base_min : base);
+    transactions->op_next = progress(broker, RQ_TOPIC_OP_HALF);
+    bool made = rq_window_init(&transactions->window, progress(broker, RQ_TOPIC_HALF));
     rmq_status st = made ? RMQ_ERR_BUSY : RMQ_ERR_NOMEM;
     while (st == RMQ_ERR_BUSY) { /* now, so that no transaction can be ended twice */
         st = rq_transaction_read_ops(transactions);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "base/time.h"
 #include "broker/broker.h"
 #include "unit/broker/popping.h"
@@ -409,6 +410,30 @@ START_TEST(a_deleted_topic_takes_its_retry_topic_along)
 }
 END_TEST
 
+START_TEST(what_was_popped_before_the_log_was_lost_does_not_hide_what_is_popped_now)
+{
+    char path[] = "/tmp/rmq-pop-XXXXXX";
+    struct rq_msg msgs[32];
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    write_config(path, "consumerOffset.json",
+                 "{\"offsetTable\":{\"" RQ_POP_REVIVE_TOPIC "DefaultCluster@" RQ_POP_REVIVE_GROUP
+                 "\":{0:9,1:9,2:9,3:9,4:9,5:9,6:9,7:9}}}");
+    pop_open_with_store(path);
+    raw_create_topic(raw, TOPIC, 1);
+    pop_produce(0, "a", "kept");
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1, .invisible_ms = 1500});
+    ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
+    pop_close();
+    pop_open_with_store(path);
+    answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 9000});
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    ck_assert_uint_eq(raw_messages(answer, msgs, 32), 1);
+    ck_assert(rq_slice_eq_str(msgs[0].body, "kept"));
+    pop_close();
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
 Suite *pop_suite(void)
 {
     Suite *suite = suite_create("broker/pop");
@@ -431,6 +456,7 @@ Suite *pop_suite(void)
     TCase *life = tcase_create("life");
     tcase_set_timeout(life, 60);
     tcase_add_test(life, checkpoints_and_blocks_survive_a_restart);
+    tcase_add_test(life, what_was_popped_before_the_log_was_lost_does_not_hide_what_is_popped_now);
     suite_add_tcase(suite, life);
     return suite;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "base/time.h"
 
 void raw_pause(void)
@@ -34,6 +35,15 @@ rmq_broker *start_broker(const char *const *pairs)
     ck_assert_msg(st == RMQ_OK, "start: %s", err ? rmq_error_message(err) : "");
     rmq_broker_config_destroy(config);
     return broker;
+}
+
+void write_config(const char *store_path, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/config", store_path);
+    ck_assert_int_eq(rq_sys_mkdirs(path), 0);
+    snprintf(path, sizeof path, "%s/config/%s", store_path, name);
+    ck_assert_int_eq(rq_sys_write_file(path, text, strlen(text), false, NULL), RMQ_OK);
 }
 
 struct raw *raw_open(const char *addr)

@@ -64,8 +64,8 @@ struct raw_answer *raw_call(struct raw *raw, int32_t code, const struct rq_field
 
 /* ---- usual requests ---- */
 
-struct raw_answer *raw_produce(struct raw *raw, const char *topic, int32_t queue_id, const char *tag,
-                               const char *body);
+struct raw_answer *raw_produce(struct raw *raw, const char *topic, int32_t queue_id,
+                               const char *tag, const char *body);
 struct rq_hdr_send raw_send_header(const char *topic, int32_t queue_id, struct rq_slice properties);
 
 /* Pull with the subscription in the request; suspend_ms 0 does not park. Returns the opaque. */
@@ -95,5 +95,8 @@ size_t raw_messages(const struct raw_answer *answer, struct rq_msg *out, size_t 
 void raw_pause(void); /* 2 ms between looks */
 
 rmq_broker *start_broker(const char *const *pairs); /* key, value, …, NULL; pairs may be NULL */
+
+/* Puts a file of tables into a store that no broker has open. */
+void write_config(const char *store_path, const char *name, const char *text);
 
 #endif

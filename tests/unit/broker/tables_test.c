@@ -12,6 +12,7 @@
 
 #include "base/sys.h"
 #include "base/thread.h"
+#include "broker/broker.h"
 #include "broker/groups.h"
 #include "broker/offsets.h"
 #include "broker/queue_locks.h"
@@ -446,6 +447,19 @@ START_TEST(every_setting_can_be_listed)
 }
 END_TEST
 
+START_TEST(delays_beyond_a_log_that_has_lost_its_end_go_on_at_its_end)
+{
+    rmq_broker *broker = start_broker(NULL);
+    struct rq_schedule schedule;
+    write_text(path, "{\"offsetTable\":{\"1\":5}}");
+    ck_assert_int_eq(rq_schedule_init(&schedule, broker, broker->background, path, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_schedule_load(&schedule, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_schedule_offset(&schedule, 1), 0);
+    rq_schedule_free(&schedule);
+    rmq_broker_stop(broker);
+}
+END_TEST
+
 Suite *tables_suite(void)
 {
     Suite *suite = suite_create("broker/tables");
@@ -462,6 +476,7 @@ Suite *tables_suite(void)
     tcase_add_test(tc, offsets_of_a_java_file_with_bare_keys_are_read_and_written_again);
     tcase_add_test(tc, a_pending_reset_hides_commits_until_it_is_taken);
     tcase_add_test(tc, offsets_with_impossible_names_and_queues_are_refused);
+    tcase_add_test(tc, delays_beyond_a_log_that_has_lost_its_end_go_on_at_its_end);
     tcase_add_test(tc, a_queue_lock_expires_a_minute_after_its_last_renewal);
     tcase_add_test(tc, settings_know_the_names_of_broker_conf_and_guess_at_others);
     tcase_add_test(tc, a_properties_file_is_read_and_an_error_names_its_line);

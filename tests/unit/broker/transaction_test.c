@@ -415,6 +415,36 @@ START_TEST(a_restarted_broker_asks_about_what_is_open_and_nothing_else)
 }
 END_TEST
 
+START_TEST(progress_beyond_a_log_that_has_lost_its_end_does_not_end_what_comes)
+{
+    char path[] = "/tmp/rmq-unit-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    const char *const asking[] = {"storePathRootDir",
+                                  path,
+                                  "transactionTimeOut",
+                                  "0",
+                                  "transactionCheckInterval",
+                                  "20",
+                                  NULL};
+    struct rq_msg msg;
+    write_config(path, "consumerOffset.json",
+                 "{\"offsetTable\":{\"" RQ_TOPIC_HALF "@" RQ_GROUP_TRANSACTION
+                 "\":{0:5},\"" RQ_TOPIC_OP_HALF "@" RQ_GROUP_TRANSACTION "\":{0:5}}}");
+    start(asking);
+    struct half first = prepare("one");
+    next_question(&msg);
+    ck_assert(rq_slice_eq_str(msg.body, "one"));
+    ck_assert_int_eq(end(first, RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies("T", 2), "one ") == 0);
+    stop();
+    start(asking); /* and the end was noted where it is read again */
+    ck_assert_int_ne(end(first, RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
+    ck_assert_str_eq(bodies("T", 2), "one ");
+    stop();
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
 Suite *transaction_suite(void)
 {
     Suite *suite = suite_create("transaction");
@@ -431,6 +461,7 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, a_message_with_time_of_immunity_does_not_hold_up_the_others);
     tcase_add_test(tcase, a_clock_that_was_set_back_does_not_put_off_the_questions);
     tcase_add_test(tcase, a_restarted_broker_asks_about_what_is_open_and_nothing_else);
+    tcase_add_test(tcase, progress_beyond_a_log_that_has_lost_its_end_does_not_end_what_comes);
     suite_add_tcase(suite, tcase);
     return suite;
 }
