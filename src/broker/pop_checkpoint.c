@@ -236,8 +236,8 @@ static rmq_status append_checkpoint(struct rq_pops *pops, struct rq_pop_pending 
     return st;
 }
 
-static rmq_status append_ack(struct rq_pops *pops, int32_t revive_qid, const struct rq_pop_ack *ack,
-                             int64_t deliver_ms)
+rmq_status rq_pops_append_ack_locked(struct rq_pops *pops, int32_t revive_qid,
+                                     const struct rq_pop_ack *ack, int64_t deliver_ms)
 {
     char id[KEY_ROOM];
     struct rq_buf body;
@@ -327,7 +327,7 @@ rmq_status rq_pops_ack(struct rq_pops *pops, int32_t revive_qid, const struct rq
     rq_mutex_lock(&pops->lock);
     struct rq_pop_pending *pending = find(pops, ack);
     if (pending && pending->revive_qid == revive_qid) {
-        st = append_ack(pops, revive_qid, ack, pending->deadline_ms);
+        st = rq_pops_append_ack_locked(pops, revive_qid, ack, pending->deadline_ms);
         if (st == RMQ_OK && mark_all(pending, ack)) {
             rq_pop_pending_leave_locked(pops, pending);
             rq_pop_pending_end_locked(pending);

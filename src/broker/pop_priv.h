@@ -27,6 +27,10 @@ void rq_pop_pending_end_locked(struct rq_pop_pending *pending);
 void rq_pop_pending_come_back_locked(struct rq_pops *pops, struct rq_pop_pending *pending,
                                      int64_t deadline_ms);
 
+/* The record of an acknowledgement; what it is of stays as it was. */
+rmq_status rq_pops_append_ack_locked(struct rq_pops *pops, int32_t revive_qid,
+                                     const struct rq_pop_ack *ack, int64_t deliver_ms);
+
 /* ---- pop_revive.c ---- */
 
 void rq_pops_init_timer(struct rq_pops *pops);

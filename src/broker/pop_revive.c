@@ -166,9 +166,37 @@ static struct rq_pop_pending *take_due(struct rq_pops *pops)
     return pending;
 }
 
+/* A restart reads from the oldest open checkpoint of the revive queue on. When that is an older
+ * one, it would find this one as if nothing had become of it. */
+static void note_end_locked(struct rq_pops *pops, const struct rq_pop_pending *pending)
+{
+    const struct rq_pop_checkpoint *checkpoint = &pending->checkpoint;
+    int64_t offsets[RQ_POP_MAX];
+    if (pending->by_record.prev == &pops->by_record[pending->revive_qid]) {
+        return;
+    }
+    for (size_t i = 0; i < checkpoint->count; i++) {
+        offsets[i] = checkpoint->start_offset + checkpoint->diffs[i];
+    }
+    const struct rq_pop_ack ack = {.topic = checkpoint->topic,
+                                   .group = checkpoint->group,
+                                   .broker_name =
+                                       rq_slice_str(pops->broker->settings.broker.broker_name),
+                                   .queue_id = checkpoint->queue_id,
+                                   .start_offset = checkpoint->start_offset,
+                                   .pop_time_ms = checkpoint->pop_time_ms,
+                                   .count = checkpoint->count,
+                                   .offsets = offsets};
+    if (rq_pops_append_ack_locked(pops, pending->revive_qid, &ack, pending->deadline_ms)) {
+        RQ_LOG(WARN, "messages that came back may come once more after a restart",
+               "topic=%.*s group=%.*s", RQ_TEXT(checkpoint->topic), RQ_TEXT(checkpoint->group));
+    }
+}
+
 static void end(struct rq_pops *pops, struct rq_pop_pending *pending)
 {
     rq_mutex_lock(&pops->lock);
+    note_end_locked(pops, pending);
     rq_pop_pending_end_locked(pending);
     rq_mutex_unlock(&pops->lock);
 }

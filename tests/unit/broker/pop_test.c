@@ -434,6 +434,49 @@ START_TEST(what_was_popped_before_the_log_was_lost_does_not_hide_what_is_popped_
 }
 END_TEST
 
+/* Pops one message at a time, for long, until the revive queue is that. */
+static struct pop_handle pop_into(int32_t revive_qid)
+{
+    struct rq_msg msg;
+    for (int i = 0; i < 2 * RQ_POP_REVIVE_QUEUES; i++) {
+        pop_produce(0, "a", "x");
+        struct raw_answer *answer =
+            pop_now((struct pop_wish){.queue_id = 0, .max = 1, .invisible_ms = 600000});
+        ck_assert_uint_eq(raw_messages(answer, &msg, 1), 1);
+        struct pop_handle handle = pop_handle_of(answer, &msg);
+        if (revive_qid < 0 || handle.parts.revive_qid == revive_qid) {
+            return handle;
+        }
+        ck_assert_int_eq(pop_ack(&handle), RQ_RESP_SUCCESS);
+    }
+    ck_abort_msg("no pop into revive queue %d", revive_qid);
+}
+
+START_TEST(what_came_back_does_not_come_again_after_a_restart_when_older_pops_are_open)
+{
+    char path[] = "/tmp/rmq-pop-XXXXXX";
+    struct rq_msg msg;
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    pop_open_with_store(path);
+    raw_create_topic(raw, TOPIC, 1);
+    struct pop_handle older = pop_into(-1);
+    struct pop_handle younger = pop_into(older.parts.revive_qid);
+    ck_assert_int_eq(pop_ack_call(RQ_REQ_CHANGE_MESSAGE_INVISIBLETIME, &younger, 300)->header.code,
+                     RQ_RESP_SUCCESS);
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 9000});
+    ck_assert_uint_eq(raw_messages(answer, &msg, 1), 1);
+    struct pop_handle again = pop_handle_of(answer, &msg);
+    ck_assert_int_eq(again.parts.retry, '1');
+    ck_assert_int_eq(pop_ack(&again), RQ_RESP_SUCCESS);
+    pop_close();
+    pop_open_with_store(path);
+    answer = pop_now((struct pop_wish){.queue_id = -1, .poll_ms = 500});
+    ck_assert_int_eq(answer->header.code, RQ_RESP_POLLING_TIMEOUT);
+    pop_close();
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
 Suite *pop_suite(void)
 {
     Suite *suite = suite_create("broker/pop");
@@ -457,6 +500,8 @@ Suite *pop_suite(void)
     tcase_set_timeout(life, 60);
     tcase_add_test(life, checkpoints_and_blocks_survive_a_restart);
     tcase_add_test(life, what_was_popped_before_the_log_was_lost_does_not_hide_what_is_popped_now);
+    tcase_add_test(life,
+                   what_came_back_does_not_come_again_after_a_restart_when_older_pops_are_open);
     suite_add_tcase(suite, life);
     return suite;
 }
