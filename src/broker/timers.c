@@ -240,11 +240,12 @@ static void pop_locked(struct rq_timers *timers)
 
 /* ---- taking in ---- */
 
+/* Of a log that is kept for no time at all there is nothing to be ahead of. */
 static int64_t roll_ms(const struct rmq_broker *broker)
 {
     int64_t window_ms = (int64_t)broker->settings.broker.timer_roll_window_slot * 1000;
     int64_t kept_ms = broker->settings.store.file_reserved_time_h * HOUR_MS * 3 / 4;
-    return window_ms < kept_ms ? window_ms : kept_ms;
+    return kept_ms <= 0 || window_ms < kept_ms ? window_ms : kept_ms;
 }
 
 static uint64_t key_of(struct rq_slice properties)

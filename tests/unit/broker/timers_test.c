@@ -183,20 +183,35 @@ START_TEST(what_waits_survives_restarts_and_is_delivered_once)
 }
 END_TEST
 
+/* How many messages the timer topic has had. */
+static int64_t stored(void)
+{
+    struct rq_hdr_queue header = {.topic = rq_slice_str(RQ_TOPIC_TIMER)};
+    return raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)),
+                   "offset");
+}
+
 START_TEST(a_message_that_waits_long_is_written_anew_and_delivered_once)
 {
     const char *const pairs[] = {"timerRollWindowSlot", "2", NULL};
-    struct rq_hdr_queue header = {.topic = rq_slice_str(RQ_TOPIC_TIMER)};
     struct rq_msg msg;
     start(pairs);
     ck_assert_int_eq(produce("long", RQ_PROP_TIMER_DELAY_MS, 3000), RQ_RESP_SUCCESS);
     ck_eventually(strcmp(bodies(), "long ") == 0);
     ck_assert_uint_eq(raw_messages(raw_pull_now(raw, "CG", "T", 1, 0, "*"), &msg, 1), 1);
     ck_assert_int_eq(rq_props_get_i64(msg.properties, RQ_PROP_TIMER_ROLL_TIMES, 0), 1);
-    ck_assert_int_eq(
-        raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)),
-                "offset"),
-        2);
+    ck_assert_int_eq(stored(), 2);
+    stop();
+}
+END_TEST
+
+START_TEST(a_message_in_a_log_that_is_kept_for_no_time_is_not_written_anew)
+{
+    const char *const pairs[] = {"fileReservedTime", "0", NULL};
+    start(pairs);
+    ck_assert_int_eq(produce("once", RQ_PROP_TIMER_DELAY_MS, 500), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies(), "once ") == 0);
+    ck_assert_int_eq(stored(), 1);
     stop();
 }
 END_TEST
@@ -212,6 +227,7 @@ Suite *timers_suite(void)
     tcase_add_test(tcase, what_waits_is_told_by_topic);
     tcase_add_test(tcase, what_waits_survives_restarts_and_is_delivered_once);
     tcase_add_test(tcase, a_message_that_waits_long_is_written_anew_and_delivered_once);
+    tcase_add_test(tcase, a_message_in_a_log_that_is_kept_for_no_time_is_not_written_anew);
     suite_add_tcase(suite, tcase);
     return suite;
 }
