@@ -298,6 +298,9 @@ static bool put_timed(struct rq_sending *sending, struct rq_store_put *put, stru
             (long long)sending->broker->settings.broker.timer_max_delay_sec * 1000);
     } else if (rq_buf_status(&props)) {
         *put = (struct rq_store_put){.status = RQ_PUT_UNKNOWN_ERROR, .reason = "out of memory"};
+    } else if (kind == RQ_TIMED_LARGE) {
+        *put = (struct rq_store_put){.status = RQ_PUT_PROPERTIES_SIZE_EXCEEDED,
+                                     .reason = "properties too large for a later time"};
     } else if (rq_store_append(sending->broker->store, &sending->msg, put) == RQ_PUT_OK &&
                kind == RQ_TIMED_YES) {
         rq_timers_write_handle(sending->broker, &sending->msg, handle);

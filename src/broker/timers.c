@@ -299,27 +299,30 @@ static bool take_in_new_locked(struct rq_timers *timers, int most)
 
 /* ---- delivery ---- */
 
-/* The record as it goes on: to its real topic, or once more to the timer topic. */
-static bool make_next(struct rq_msg *msg, bool roll, struct rq_buf *more)
+/* The record as it goes on: to its real topic, or once more to the timer topic. What it was given
+ * the last time is replaced: it must not grow, for there was room when it came. */
+static bool make_next(struct rq_msg *msg, bool roll, struct rq_buf *props)
 {
+    static const char *const replaced[] = {RQ_PROP_TIMER_DEQUEUE_MS, RQ_PROP_TIMER_ROLL_TIMES};
     struct rq_slice topic = rq_props_get(msg->properties, RQ_PROP_REAL_TOPIC);
     int64_t queue_id = rq_props_get_i64(msg->properties, RQ_PROP_REAL_QID, -1);
     if (topic.n == 0 || rq_topic_is_forbidden(topic) || queue_id < 0 || queue_id > INT32_MAX) {
         return false;
     }
-    rq_props_add_i64(more, 0, RQ_PROP_TIMER_DEQUEUE_MS, rq_wall_ms());
+    rq_props_copy_without(props, 0, msg->properties, replaced, roll ? 2 : 1);
+    rq_props_add_i64(props, 0, RQ_PROP_TIMER_DEQUEUE_MS, rq_wall_ms());
     if (roll) {
         int64_t times = rq_props_get_i64(msg->properties, RQ_PROP_TIMER_ROLL_TIMES, 0);
-        rq_props_add_i64(more, 0, RQ_PROP_TIMER_ROLL_TIMES, times + 1);
+        rq_props_add_i64(props, 0, RQ_PROP_TIMER_ROLL_TIMES, times + 1);
     } else {
         msg->topic = topic;
         msg->queue_id = (int32_t)queue_id;
     }
-    msg->more_properties = rq_slice(more->data, more->len);
+    msg->properties = rq_slice(props->data, props->len);
     if (!msg->body.p) {
         msg->body.p = "";
     }
-    return rq_buf_status(more) == RMQ_OK;
+    return rq_buf_status(props) == RMQ_OK;
 }
 
 /* true: it is done with. */
@@ -329,18 +332,19 @@ static bool deliver_locked(struct rq_timers *timers, int64_t offset, int64_t now
     struct rq_store_ref ref;
     struct rq_msg msg;
     struct rq_store_put put = {.status = RQ_PUT_MESSAGE_ILLEGAL};
-    struct rq_buf more;
+    struct rq_buf props;
     if (!rq_transaction_record(broker, RQ_TOPIC_TIMER, offset, &ref, &msg)) {
         RQ_LOG(ERROR, "a message for a later time is not readable and is dropped", "offset=%lld",
                (long long)offset);
         return true;
     }
-    rq_buf_init(&more, 0);
+    rq_buf_init(&props, 0);
     bool roll = rq_props_get_i64(msg.properties, RQ_PROP_TIMER_OUT_MS, 0) > now_ms;
-    if (make_next(&msg, roll, &more)) {
+    if (make_next(&msg, roll, &props)) {
         (void)rq_store_append(broker->store, &msg, &put);
+    } else if (rq_buf_status(&props)) {
+        put.status = RQ_PUT_UNKNOWN_ERROR;
     }
-    rq_buf_free(&more);
     bool hopeless =
         put.status == RQ_PUT_MESSAGE_ILLEGAL || put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED;
     if (put.status == RQ_PUT_OK) {
@@ -357,6 +361,7 @@ static bool deliver_locked(struct rq_timers *timers, int64_t offset, int64_t now
     if (done) {
         rq_timers_count_locked(timers, rq_props_get(msg.properties, RQ_PROP_REAL_TOPIC), -1);
     }
+    rq_buf_free(&props);
     rq_store_ref_release(&ref);
     return done;
 }

@@ -71,6 +71,7 @@ enum rq_timers_kind {
     RQ_TIMED_NOT,     /* no time is asked for, or one that has passed */
     RQ_TIMED_YES,     /* msg is for the timer topic now */
     RQ_TIMED_ILLEGAL, /* too far away, or no number */
+    RQ_TIMED_LARGE,   /* no room for the properties that it gets until it is delivered */
     RQ_TIMED_OFF      /* timerWheelEnable is false */
 };
 

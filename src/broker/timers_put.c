@@ -11,6 +11,9 @@
 #include "wire/properties.h"
 #include "wire/recall.h"
 
+/* TIMER_DEQUEUE_MS and TIMER_ROLL_TIMES, which come when it is due, and a CRC of the store. */
+#define ROOM_WHEN_DUE 96
+
 /* When the properties ask the message to be delivered; false when they do not. *bad: with something
  * that is no time. */
 static bool asked_time(struct rq_slice properties, int64_t now_ms, int64_t *at_ms, bool *bad)
@@ -66,7 +69,7 @@ enum rq_timers_kind rq_timers_divert(struct rmq_broker *broker, struct rq_msg *m
     msg->more_properties = rq_slice(NULL, 0);
     msg->topic = rq_slice_str(RQ_TOPIC_TIMER);
     msg->queue_id = 0;
-    return RQ_TIMED_YES;
+    return props->len + ROOM_WHEN_DUE > RQ_MSG_PROPERTIES_MAX ? RQ_TIMED_LARGE : RQ_TIMED_YES;
 }
 
 void rq_timers_write_handle(const struct rmq_broker *broker, const struct rq_msg *msg,
