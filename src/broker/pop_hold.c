@@ -245,12 +245,14 @@ static bool settle(struct rq_pop_hold *hold, struct parked *parked, int64_t look
     return !again;
 }
 
-static void end(struct rq_pop_hold *hold, struct parked *parked)
+/* Whether something came for it that it may not have looked for. */
+static bool leave(struct rq_pop_hold *hold, struct parked *parked)
 {
     rq_mutex_lock(&hold->lock);
     leave_locked(hold, parked);
+    bool missed = parked->woken || parked->dropped;
     rq_mutex_unlock(&hold->lock);
-    free_parked(parked);
+    return missed;
 }
 
 static bool must_end(struct rq_pop_hold *hold, struct parked *parked, bool *dropped)
@@ -279,7 +281,8 @@ static bool is_for(const struct parked *parked, int32_t queue_id, bool is_retry)
     return is_retry || parked->ask.queue_id < 0 || queue_id < 0 || parked->ask.queue_id == queue_id;
 }
 
-/* One of a group that rests. */
+/* The first of a group; one that is busy may have looked too early, and passes it on when it ends.
+ * For any queue (-1) also those before it that want one queue, which need not be that one. */
 static void take_next(struct rq_pop_hold *hold, struct rq_slice name, struct rq_slice group,
                       int32_t queue_id, struct rq_list *woken)
 {
@@ -287,30 +290,39 @@ static void take_next(struct rq_pop_hold *hold, struct rq_slice name, struct rq_
     struct rq_list *links = links_locked(hold, name, group);
     for (struct rq_list *node = links ? links->next : NULL; node != links; node = node->next) {
         struct parked *parked = RQ_CONTAINER_OF(node, struct link, node)->parked;
-        if (!parked->busy && is_for(parked, queue_id, false)) {
+        if (is_for(parked, queue_id, false)) {
             take_locked(parked, woken);
-            break;
+            if (queue_id >= 0 || parked->ask.queue_id < 0) {
+                break;
+            }
         }
     }
     rq_mutex_unlock(&hold->lock);
 }
 
+/* Ends one that is answered, or has nobody to answer. When something is left, or it was woken in
+ * vain, the next one is added to woken. */
+static void end(struct rq_pop_hold *hold, struct parked *parked, bool more, struct rq_list *woken)
+{
+    const struct rq_pop_ask *ask = &parked->ask;
+    bool missed = leave(hold, parked) && !ask->is_notice;
+    if (more || missed) {
+        take_next(hold, ask->topic, ask->group, missed ? -1 : ask->queue_id, woken);
+    }
+    free_parked(parked);
+}
+
 /* Of one that the caller has made busy. What is popped for a connection that has closed would be
- * invisible for a while: it is not popped. When something is left the next one is added to
- * woken. */
+ * invisible for a while: it is not popped. */
 static void look_at(struct rq_pop_hold *hold, struct parked *parked, struct rq_list *woken)
 {
     for (;;) {
         struct rq_pop_outcome outcome = {0};
         bool dropped = false;
         bool last = must_end(hold, parked, &dropped);
-        const struct rq_pop_ask *ask = &parked->ask;
         if (dropped ||
-            rq_pop_answer(hold->broker, parked->conn, &parked->to, ask, last, &outcome)) {
-            if (outcome.more) {
-                take_next(hold, ask->topic, ask->group, ask->queue_id, woken);
-            }
-            end(hold, parked);
+            rq_pop_answer(hold->broker, parked->conn, &parked->to, &parked->ask, last, &outcome)) {
+            end(hold, parked, outcome.more, woken);
             return;
         }
         if (settle(hold, parked, outcome.look_ms)) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "broker/broker.h"
 #include "unit/broker/popping.h"
@@ -198,6 +199,60 @@ START_TEST(each_message_wakes_one_of_those_that_wait)
     ck_eventually(pop_waiting(-1) == 0);
     pop_produce(0, "a", "third"); /* not for a connection that is gone */
     ck_assert_uint_eq(raw_messages(pop_now((struct pop_wish){.queue_id = -1}), msgs, 32), 1);
+}
+END_TEST
+
+static void wake_one(void *arg)
+{
+    (void)arg;
+    rq_pop_hold_wake(&broker->pop_hold, rq_slice_str(TOPIC), rq_slice_str(GROUP), -1);
+}
+
+static bool is_there(const char *group, const char *client_id)
+{
+    struct rq_conn *conn =
+        rq_clients_find(&broker->clients, rq_slice_str(group), rq_slice_str(client_id));
+    if (conn) {
+        rq_conn_release(conn);
+    }
+    return conn != NULL;
+}
+
+/* The first of two is held up on its way from one queue to the other, and leaves. */
+START_TEST(what_came_for_a_pop_whose_connection_closes_wakes_the_next_one)
+{
+    struct rq_slice topic = rq_slice_str(TOPIC);
+    struct rq_slice group = rq_slice_str(GROUP);
+    struct rq_mutex *passed =
+        rq_pop_lock(broker, &(struct rq_pop_place){.topic = topic, .group = group, .queue_id = 1});
+    struct rq_mutex *held =
+        rq_pop_lock(broker, &(struct rq_pop_place){.topic = topic, .group = group, .queue_id = 0});
+    struct raw *waiters[2];
+    struct rq_thread thread = {0};
+    struct rq_msg msg;
+    raw_create_topic(raw, TOPIC, 2);
+    for (int i = 0; i < 2; i++) {
+        waiters[i] = raw_open(rmq_broker_addr(broker));
+        pop_send(waiters[i], (struct pop_wish){.queue_id = -1, .poll_ms = 60000});
+        ck_eventually(pop_waiting(-1) == i + 1);
+    }
+    raw_heartbeat(waiters[0], "leaver", "leavers", TOPIC, "*", 1);
+    rq_mutex_lock(held);
+    atomic_store(&broker->unique_counter, 1); /* the next look begins with queue 1 */
+    ck_assert_int_eq(rq_offsets_reset(&broker->offsets, group, topic, 1, 0), RMQ_OK);
+    ck_assert_int_eq(rq_thread_start(&thread, "wakes", wake_one, NULL), RMQ_OK);
+    /* it takes the reset, and lets go of the queue when it has passed it */
+    ck_eventually(rq_offsets_commit(&broker->offsets, group, topic, 1, 0, NULL));
+    rq_mutex_lock(passed);
+    rq_mutex_unlock(passed);
+    pop_produce(1, "a", "x");
+    raw_close(waiters[0]);
+    ck_eventually(!is_there("leavers", "leaver"));
+    rq_mutex_unlock(held);
+    rq_thread_join(&thread);
+    ck_assert(raw_next(waiters[1], &waiters[1]->answer, RAW_WAIT_MS));
+    ck_assert_uint_eq(raw_messages(&waiters[1]->answer, &msg, 1), 1);
+    raw_close(waiters[1]);
 }
 END_TEST
 
@@ -490,6 +545,7 @@ Suite *pop_suite(void)
     tcase_add_test(tc, a_handle_with_an_impossible_time_is_refused);
     tcase_add_test(tc, a_batch_acknowledges_messages_of_several_queues);
     tcase_add_test(tc, each_message_wakes_one_of_those_that_wait);
+    tcase_add_test(tc, what_came_for_a_pop_whose_connection_closes_wakes_the_next_one);
     tcase_add_test(tc, tags_choose_what_is_popped);
     tcase_add_test(tc, who_waits_is_answered_when_the_group_is_reset);
     tcase_add_test(tc, a_deleted_topic_takes_its_retry_topic_along);
