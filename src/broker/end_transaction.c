@@ -85,7 +85,7 @@ static bool commit(const struct rq_request *request, struct rq_msg *msg)
     if (!make_real(msg)) {
         return refuse(request, RQ_RESP_SYSTEM_ERROR, "the half message has no real topic");
     }
-    enum rq_put_status st = rq_store_append(request->broker->store, msg, &put);
+    enum rq_put_status st = rq_store_append_own(request->broker->store, msg, &put);
     if (st == RQ_PUT_OK) {
         rq_broker_dispatch_soon(request);
         rq_broker_count_put(request, msg->topic, msg->queue_id, &put, 1);

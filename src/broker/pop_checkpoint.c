@@ -207,7 +207,7 @@ static rmq_status append(struct rq_pops *pops, int32_t revive_qid, const char *t
                                    .born_timestamp_ms = rq_wall_ms(),
                                    .born_host = broker->store_host,
                                    .store_host = broker->store_host};
-        (void)rq_store_append(broker->store, &msg, &put);
+        (void)rq_store_append_own(broker->store, &msg, &put);
         bool stored = put.status == RQ_PUT_OK || put.status == RQ_PUT_FLUSH_DISK_TIMEOUT;
         st = stored ? RMQ_OK : RMQ_ERR_IO;
         *record = put.queue_offset;

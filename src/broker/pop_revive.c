@@ -83,7 +83,7 @@ static bool store_again(struct rmq_broker *broker, struct rq_slice topic, struct
     msg->prepared_transaction_offset = 0;
     msg->body.p = msg->body.p ? msg->body.p : "";
     bool stored = rq_buf_status(&props) == RMQ_OK &&
-                  (rq_store_append(broker->store, msg, &put) == RQ_PUT_OK ||
+                  (rq_store_append_own(broker->store, msg, &put) == RQ_PUT_OK ||
                    put.status == RQ_PUT_FLUSH_DISK_TIMEOUT);
     if (stored) {
         rq_broker_count_own_put(broker, msg->topic, msg->queue_id, &put);

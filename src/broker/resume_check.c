@@ -45,7 +45,7 @@ static bool put_back(const struct rq_request *request, struct rq_msg *msg)
         msg->queue_id = 0;
         msg->properties = rq_slice(props.data, props.len);
         msg->body.p = msg->body.p ? msg->body.p : "";
-        (void)rq_store_append(request->broker->store, msg, &put);
+        (void)rq_store_append_own(request->broker->store, msg, &put);
     }
     if (put.status == RQ_PUT_OK) { /* an end that comes yet, by the first offsets, counts for it */
         rq_transaction_moved(&request->broker->transactions, unique_key, put.queue_offset);

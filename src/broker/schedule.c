@@ -113,7 +113,7 @@ static rmq_status deliver(struct rmq_broker *broker, const struct rq_store_entry
     if (!make_real(broker, rq_slice(ref.p, ref.n), &msg)) {
         RQ_LOG(ERROR, "a delayed message has no real topic and is dropped", "level=%d offset=%lld",
                level, (long long)entry->commit_log_offset);
-    } else if (rq_store_append(broker->store, &msg, &put) != RQ_PUT_OK) {
+    } else if (rq_store_append_own(broker->store, &msg, &put) != RQ_PUT_OK) {
         RQ_LOG(WARN, "a delayed message could not be delivered yet", "level=%d status=%s reason=%s",
                level, rq_put_status_name(put.status), put.reason);
         st = RMQ_ERR_BUSY;

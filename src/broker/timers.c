@@ -341,7 +341,7 @@ static bool deliver_locked(struct rq_timers *timers, int64_t offset, int64_t now
     rq_buf_init(&props, 0);
     bool roll = rq_props_get_i64(msg.properties, RQ_PROP_TIMER_OUT_MS, 0) > now_ms;
     if (make_next(&msg, roll, &props)) {
-        (void)rq_store_append(broker->store, &msg, &put);
+        (void)rq_store_append_own(broker->store, &msg, &put);
     } else if (rq_buf_status(&props)) {
         put.status = RQ_PUT_UNKNOWN_ERROR;
     }

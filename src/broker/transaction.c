@@ -286,8 +286,8 @@ static enum rq_put_status append_op(struct rmq_broker *broker, struct rq_slice t
                          .born_timestamp_ms = rq_wall_ms(),
                          .born_host = broker->store_host,
                          .store_host = broker->store_host};
-    enum rq_put_status st =
-        rq_buf_status(&props) ? RQ_PUT_UNKNOWN_ERROR : rq_store_append(broker->store, &msg, &put);
+    enum rq_put_status st = rq_buf_status(&props) ? RQ_PUT_UNKNOWN_ERROR
+                                                  : rq_store_append_own(broker->store, &msg, &put);
     rq_buf_free(&props);
     return st;
 }

@@ -118,7 +118,7 @@ static bool store_copy(struct rmq_broker *broker, const struct rq_msg *half, con
     if (!msg.body.p) {
         msg.body.p = "";
     }
-    return rq_store_append(broker->store, &msg, put) == RQ_PUT_OK;
+    return rq_store_append_own(broker->store, &msg, put) == RQ_PUT_OK;
 }
 
 static bool give_up(struct rq_transactions *transactions, const struct rq_msg *half)

@@ -115,11 +115,11 @@ static enum rq_put_status append(struct rq_store *store, struct rq_append *appen
 }
 
 static enum rq_put_status append_one(struct rq_store *store, const struct rq_msg *msg,
-                                     struct rq_store_put *out)
+                                     size_t body_max, struct rq_store_put *out)
 {
     struct rq_record_plan plan;
     out->reason[0] = '\0';
-    out->status = rq_record_plan(&store->options, msg, &plan, out->reason);
+    out->status = rq_record_plan(&store->options, msg, body_max, &plan, out->reason);
     if (out->status != RQ_PUT_OK) {
         return out->status;
     }
@@ -129,7 +129,7 @@ static enum rq_put_status append_one(struct rq_store *store, const struct rq_msg
 
 /* A record that is stored again brings the CRC of its old place along, which goes. */
 static enum rq_put_status append_without_crc(struct rq_store *store, const struct rq_msg *msg,
-                                             struct rq_store_put *out)
+                                             size_t body_max, struct rq_store_put *out)
 {
     static const char *const names[] = {RQ_RECORD_CRC_NAME};
     struct rq_msg clean = *msg;
@@ -141,33 +141,47 @@ static enum rq_put_status append_without_crc(struct rq_store *store, const struc
         snprintf(out->reason, sizeof out->reason, "out of memory");
         out->status = RQ_PUT_UNKNOWN_ERROR;
     } else {
-        append_one(store, &clean, out);
+        append_one(store, &clean, body_max, out);
     }
     rq_buf_free(&properties);
     return out->status;
 }
 
-enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
-                                   struct rq_store_put *out)
+static enum rq_put_status append_up_to(struct rq_store *store, const struct rq_msg *msg,
+                                       size_t body_max, struct rq_store_put *out)
 {
     return store->options.enabled_append_prop_crc &&
                    rq_props_get(msg->properties, RQ_RECORD_CRC_NAME).p
-               ? append_without_crc(store, msg, out)
-               : append_one(store, msg, out);
+               ? append_without_crc(store, msg, body_max, out)
+               : append_one(store, msg, body_max, out);
+}
+
+enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
+                                   struct rq_store_put *out)
+{
+    return append_up_to(store, msg, (size_t)store->options.max_message_size, out);
+}
+
+enum rq_put_status rq_store_append_own(struct rq_store *store, const struct rq_msg *msg,
+                                       struct rq_store_put *out)
+{
+    return append_up_to(store, msg, RQ_RECORD_BODY_MAX, out);
 }
 
 static enum rq_put_status plan_batch(struct rq_store *store, const struct rq_msg *msgs,
                                      size_t count, struct rq_record_plan *plans, size_t *total,
                                      char *reason)
 {
-    size_t limit = (size_t)store->options.max_message_size + RQ_RECORD_EXTRA_BYTES;
+    size_t body_max = (size_t)store->options.max_message_size;
+    size_t limit = body_max + RQ_RECORD_EXTRA_BYTES;
     *total = 0;
     for (size_t i = 0; i < count; i++) {
         if (!rq_slice_eq(msgs[i].topic, msgs[0].topic) || msgs[i].queue_id != msgs[0].queue_id) {
             snprintf(reason, RQ_PUT_REASON_MAX, "a batch has one topic and queue");
             return RQ_PUT_MESSAGE_ILLEGAL;
         }
-        enum rq_put_status st = rq_record_plan(&store->options, &msgs[i], &plans[i], reason);
+        enum rq_put_status st =
+            rq_record_plan(&store->options, &msgs[i], body_max, &plans[i], reason);
         if (st != RQ_PUT_OK) {
             return st;
         }

@@ -23,7 +23,8 @@ static enum rq_put_status refuse(char reason[RQ_PUT_REASON_MAX], enum rq_put_sta
 }
 
 static enum rq_put_status check_topic_and_body(const struct rq_store_options *options,
-                                               const struct rq_msg *msg, char *reason)
+                                               const struct rq_msg *msg, size_t body_max,
+                                               char *reason)
 {
     size_t topic_max =
         options->auto_message_version_on_topic_len ? RQ_RECORD_TOPIC_MAX : RQ_MSG_TOPIC_MAX_V1;
@@ -31,9 +32,9 @@ static enum rq_put_status check_topic_and_body(const struct rq_store_options *op
         memchr(msg->topic.p, '/', msg->topic.n) || memchr(msg->topic.p, '\0', msg->topic.n)) {
         return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, "topic not usable", msg->topic.n, topic_max);
     }
-    if (!msg->body.p || msg->body.n > (size_t)options->max_message_size) {
+    if (!msg->body.p || msg->body.n > body_max) {
         return refuse(reason, RQ_PUT_MESSAGE_ILLEGAL, msg->body.p ? "body too large" : "no body",
-                      msg->body.n, (size_t)options->max_message_size);
+                      msg->body.n, body_max);
     }
     if (msg->queue_id < 0) {
         snprintf(reason, RQ_PUT_REASON_MAX, "queue id %d is negative", msg->queue_id);
@@ -54,14 +55,15 @@ static void plan_tail(const struct rq_msg *msg, size_t size, struct rq_record_pl
 }
 
 enum rq_put_status rq_record_plan(const struct rq_store_options *options, const struct rq_msg *msg,
-                                  struct rq_record_plan *plan, char reason[RQ_PUT_REASON_MAX])
+                                  size_t body_max, struct rq_record_plan *plan,
+                                  char reason[RQ_PUT_REASON_MAX])
 {
-    enum rq_put_status st = check_topic_and_body(options, msg, reason);
+    enum rq_put_status st = check_topic_and_body(options, msg, body_max, reason);
     if (st != RQ_PUT_OK) {
         return st;
     }
     size_t size = rq_msg_encoded_size(msg);
-    size_t limit = (size_t)options->max_message_size + RQ_RECORD_EXTRA_BYTES;
+    size_t limit = body_max + RQ_RECORD_EXTRA_BYTES;
     if (size == 0) { /* topic and body were looked at, so it is the properties */
         return refuse(reason, RQ_PUT_PROPERTIES_SIZE_EXCEEDED, "properties too large",
                       msg->properties.n + msg->more_properties.n, RQ_MSG_PROPERTIES_MAX);

@@ -21,7 +21,8 @@
 
 #define RQ_RECORD_BLANK_BYTES 8 /* size and magic of the filler behind the last record of a file */
 #define RQ_RECORD_TOPIC_MAX   255
-#define RQ_RECORD_EXTRA_BYTES 65536 /* a record may be this much larger than maxMessageSize */
+#define RQ_RECORD_EXTRA_BYTES 65536             /* a record may be this much larger than its body */
+#define RQ_RECORD_BODY_MAX    ((size_t)1 << 30) /* the largest maxMessageSize */
 
 /* What is known of a record before it has its place. */
 struct rq_record_plan {
@@ -32,9 +33,11 @@ struct rq_record_plan {
     uint16_t tail;
 };
 
-/* Checks the limits of one message. On another status than RQ_PUT_OK, reason says why. */
+/* Checks the limits of one message, whose body may have body_max bytes. On another status than
+ * RQ_PUT_OK, reason says why. */
 enum rq_put_status rq_record_plan(const struct rq_store_options *options, const struct rq_msg *msg,
-                                  struct rq_record_plan *plan, char reason[RQ_PUT_REASON_MAX]);
+                                  size_t body_max, struct rq_record_plan *plan,
+                                  char reason[RQ_PUT_REASON_MAX]);
 
 /* Writes plan->size bytes. */
 void rq_record_write(char *to, const struct rq_msg *msg, const struct rq_record_plan *plan,

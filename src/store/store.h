@@ -186,6 +186,11 @@ bool rq_store_is_busy(struct rq_store *store);
 enum rq_put_status rq_store_append(struct rq_store *store, const struct rq_msg *msg,
                                    struct rq_store_put *out);
 
+/* The same of a message that was stored before, or is the broker's: maxMessageSize, which may have
+ * been lowered since, is for those that come. */
+enum rq_put_status rq_store_append_own(struct rq_store *store, const struct rq_msg *msg,
+                                       struct rq_store_put *out);
+
 /* All or nothing: count messages of one topic and queue with consecutive offsets. offsets (may be
  * NULL) has room for count and receives the commit-log offset of each. */
 enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq_msg *msgs,

@@ -260,6 +260,21 @@ START_TEST(a_message_in_a_log_that_is_kept_for_no_time_is_not_written_anew)
 }
 END_TEST
 
+START_TEST(what_is_stored_is_delivered_when_maxMessageSize_is_lowered_meanwhile)
+{
+    start(NULL);
+    ck_assert_int_eq(produce("more than ten bytes", RQ_PROP_DELAY, 1), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("so are these", RQ_PROP_TIMER_DELAY_MS, 1000), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_UPDATE_BROKER_CONFIG, NULL, NULL, rq_slice_str("maxMessageSize=10"))
+            ->header.code,
+        RQ_RESP_SUCCESS);
+    ck_assert_int_eq(produce("too many bytes", RQ_PROP_DELAY, 1), RQ_RESP_MESSAGE_ILLEGAL);
+    ck_eventually(stored("T", 1) == 2);
+    stop();
+}
+END_TEST
+
 Suite *timers_suite(void)
 {
     Suite *suite = suite_create("timers");
@@ -273,6 +288,7 @@ Suite *timers_suite(void)
     tcase_add_test(tcase, a_message_that_waits_long_is_written_anew_and_delivered_once);
     tcase_add_test(tcase, a_message_without_room_for_what_it_gets_later_is_refused_when_it_comes);
     tcase_add_test(tcase, a_message_in_a_log_that_is_kept_for_no_time_is_not_written_anew);
+    tcase_add_test(tcase, what_is_stored_is_delivered_when_maxMessageSize_is_lowered_meanwhile);
     suite_add_tcase(suite, tcase);
     return suite;
 }
