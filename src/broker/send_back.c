@@ -54,6 +54,16 @@ static int level_of(int32_t reconsume_times)
                                                            : INT32_MAX;
 }
 
+/* The topic may have been made with fewer queues than the group has now. */
+static int32_t choose_queue(struct back *back, const struct rq_topic_info *info)
+{
+    uint32_t next =
+        atomic_fetch_add_explicit(&back->request->broker->unique_counter, 1, memory_order_relaxed);
+    int32_t queues = back->group.retry_queue_nums;
+    queues = info->read_queue_nums < queues ? info->read_queue_nums : queues;
+    return queues > 0 ? (int32_t)(next % (uint32_t)queues) : 0;
+}
+
 static bool choose_retry_topic(struct back *back)
 {
     struct rmq_broker *broker = back->request->broker;
@@ -65,9 +75,8 @@ static bool choose_retry_topic(struct back *back)
     if (!(info.perm & RQ_PERM_WRITE)) {
         return refuse(back, RQ_RESP_NO_PERMISSION, "the retry topic does not permit sending");
     }
-    uint32_t next = atomic_fetch_add_explicit(&broker->unique_counter, 1, memory_order_relaxed);
     back->msg.topic = rq_slice(back->topic, n);
-    back->msg.queue_id = (int32_t)(next % (uint32_t)back->group.retry_queue_nums);
+    back->msg.queue_id = choose_queue(back, &info);
     back->delay_level = back->header.delay_level > 0 ? back->header.delay_level
                                                      : level_of(back->msg.reconsume_times);
     return true;

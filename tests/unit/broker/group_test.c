@@ -334,6 +334,22 @@ START_TEST(a_message_sent_back_too_often_becomes_a_dead_letter)
 }
 END_TEST
 
+START_TEST(a_message_sent_back_goes_where_the_retry_topic_has_a_queue)
+{
+    struct rq_msg msg;
+    raw_heartbeat(raw, "c", "G", "T", "*", 1); /* makes the retry topic, with one queue */
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, NULL, NULL,
+                              rq_slice_str("{\"groupName\":\"G\",\"retryQueueNums\":8}"))
+                         ->header.code,
+                     RQ_RESP_SUCCESS);
+    raw_produce(raw, "T", 0, "A", "x");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(send_back(0, 1, 16), RQ_RESP_SUCCESS);
+    }
+    wait_for("%RETRY%G", 2, &msg);
+}
+END_TEST
+
 static void send_with_times(int32_t reconsume_times)
 {
     struct rq_hdr_send header = raw_send_header("T", 0, rq_slice(NULL, 0));
@@ -415,6 +431,7 @@ Suite *group_suite(void)
     tcase_add_test(tc, a_queue_lock_has_one_holder_until_it_is_given_back);
     tcase_add_test(tc, a_message_sent_back_comes_again_after_its_delay);
     tcase_add_test(tc, a_delay_level_beyond_the_highest_is_the_highest);
+    tcase_add_test(tc, a_message_sent_back_goes_where_the_retry_topic_has_a_queue);
     tcase_add_test(tc, a_message_sent_back_too_often_becomes_a_dead_letter);
     tcase_add_test(tc, a_message_that_came_back_as_often_as_can_be_counted_is_counted_no_further);
     tcase_add_test(tc, a_delayed_message_is_delivered_when_its_time_has_come);
