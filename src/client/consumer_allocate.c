@@ -12,15 +12,18 @@
 #include "base/mem.h"
 #include "client/consumer_priv.h"
 
-#define NEARBY "MACHINE_ROOM_NEARBY"
+#define NEARBY         "MACHINE_ROOM_NEARBY"
+#define BETWEEN_ROOMS  ","
+#define BETWEEN_QUEUES ";\n"
 
 /* ---- options ---- */
 
-static size_t count_pieces(const char *text, char separator)
+/* The most pieces that a text can have. */
+static size_t count_pieces(const char *text, const char *separators)
 {
     size_t count = text && *text ? 1 : 0;
     for (const char *at = text; count > 0 && *at; at++) {
-        count += *at == separator ? 1 : 0;
+        count += strchr(separators, *at) ? 1 : 0;
     }
     return count;
 }
@@ -28,7 +31,7 @@ static size_t count_pieces(const char *text, char separator)
 /* "room1,room2" */
 static rmq_status read_rooms(struct rq_sharing *sharing, const char *text, rmq_error **err)
 {
-    size_t count = count_pieces(text, ',');
+    size_t count = count_pieces(text, BETWEEN_ROOMS);
     if (count == 0) {
         return rq_error_set(err, RMQ_ERR_INVALID, "MACHINE_ROOM needs the option machineRooms");
     }
@@ -38,8 +41,8 @@ static rmq_status read_rooms(struct rq_sharing *sharing, const char *text, rmq_e
         return rq_error_set(err, RMQ_ERR_NOMEM, "machineRooms");
     }
     char *rest = NULL;
-    for (char *room = strtok_r(sharing->rooms_text, ",", &rest); room;
-         room = strtok_r(NULL, ",", &rest)) {
+    for (char *room = strtok_r(sharing->rooms_text, BETWEEN_ROOMS, &rest); room;
+         room = strtok_r(NULL, BETWEEN_ROOMS, &rest)) {
         sharing->rooms[sharing->room_count++] = room;
     }
     return RMQ_OK;
@@ -60,7 +63,7 @@ static bool read_queue(char *text, struct rq_mq *out)
 
 static rmq_status read_queues(struct rq_sharing *sharing, const char *text, rmq_error **err)
 {
-    size_t count = count_pieces(text, ';');
+    size_t count = count_pieces(text, BETWEEN_QUEUES);
     if (count == 0) {
         return rq_error_set(err, RMQ_ERR_INVALID, "CONFIG needs the option messageQueues");
     }
@@ -70,8 +73,8 @@ static rmq_status read_queues(struct rq_sharing *sharing, const char *text, rmq_
         return rq_error_set(err, RMQ_ERR_NOMEM, "messageQueues");
     }
     char *rest = NULL;
-    for (char *item = strtok_r(sharing->queues_text, ";\n", &rest); item;
-         item = strtok_r(NULL, ";\n", &rest)) {
+    for (char *item = strtok_r(sharing->queues_text, BETWEEN_QUEUES, &rest); item;
+         item = strtok_r(NULL, BETWEEN_QUEUES, &rest)) {
         if (!read_queue(item, &sharing->queues[sharing->queue_count++])) {
             return rq_error_set(err, RMQ_ERR_INVALID,
                                 "messageQueues: item %zu is not \"topic broker queueId\"",

@@ -389,6 +389,13 @@ static void a_fixed_list_and_machine_rooms_are_options(void)
     goal.consumers[0] = start(&cluster, &options);
     TL_CHECK(tl_wait(are_shared, &goal, 10000));
     rmq_consumer_destroy(goal.consumers[0]);
+    /* as rmq_consumer_assignment tells them */
+    options.message_queues = "Control broker-a 0\nControl broker-a 1\nControl broker-a 2\n"
+                             "Control broker-a 3\n";
+    goal.counts[0] = 4;
+    goal.consumers[0] = start(&cluster, &options);
+    TL_CHECK(tl_wait(are_shared, &goal, 10000));
+    rmq_consumer_destroy(goal.consumers[0]);
 
     options.message_queues = "Control broker-a";
     TL_EQUAL(rmq_consumer_create(&options, &consumer, NULL), RMQ_ERR_INVALID);
