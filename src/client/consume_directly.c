@@ -15,7 +15,7 @@
 struct direct {
     struct rq_pool_job job;
     struct rmq_consumer *consumer; /* referenced */
-    struct rq_peer *peer;
+    struct rq_peer *peer;          /* held: its broker may leave all routes meanwhile */
     int32_t opaque;
     int32_t flag;
     struct rq_views *views;
@@ -30,6 +30,7 @@ static void answer(const struct direct *direct, int code, const char *remark, st
 static void free_direct(struct direct *direct)
 {
     rq_views_release(direct->views);
+    rq_peer_put(direct->peer);
     rq_consumer_release(direct->consumer);
     rq_free(direct);
 }
@@ -126,7 +127,7 @@ void rq_consume_directly(struct rmq_consumer *consumer, struct rq_peer *peer,
     atomic_fetch_add_explicit(&consumer->refs, 1, memory_order_relaxed);
     *direct = (struct direct){.job = {.turn = on_turn},
                               .consumer = consumer,
-                              .peer = peer,
+                              .peer = rq_peer_retain(peer),
                               .opaque = header->opaque,
                               .flag = header->flag};
     if (!consumer->options.listener) {

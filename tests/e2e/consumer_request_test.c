@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* What an administrator may ask a running consumer for, through its broker. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "lib/ask.h"
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/usage.h"
 
 #define RESET_OFFSET     222
@@ -102,6 +104,117 @@ static void a_message_is_consumed_directly(void)
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
 }
+
+/* ---- the broker that asked goes away meanwhile ---- */
+
+static struct {
+    struct tl_detour detour;
+    rmq_consumer *consumer;
+    char more[256];
+    atomic_int calls;
+    atomic_bool go_on;
+    atomic_bool forgotten;
+} away;
+
+static bool may_go_on(void *arg)
+{
+    (void)arg;
+    return atomic_load(&away.go_on);
+}
+
+static rmq_consume_result hold_second(const rmq_message_view *const *messages, size_t count,
+                                      rmq_consume_context *context, void *user)
+{
+    if (atomic_fetch_add(&away.calls, 1) == 1) {
+        (void)tl_wait(may_go_on, NULL, 30000);
+    }
+    return RMQ_CONSUME_SUCCESS;
+}
+
+static void look_for_forgotten(rmq_log_level level, const char *line, void *user)
+{
+    if (strstr(line, "broker address is in no route any more")) {
+        atomic_store(&away.forgotten, true);
+    }
+}
+
+static bool is_forgotten(void *arg)
+{
+    (void)arg;
+    return atomic_load(&away.forgotten);
+}
+
+static bool are_calls(void *arg)
+{
+    return atomic_load(&away.calls) >= *(int *)arg;
+}
+
+static bool are_asked(void *arg)
+{
+    return tl_namesrv_asked(away.detour.namesrv) >= *(uint64_t *)arg;
+}
+
+static void *ask_directly(void *arg)
+{
+    ask_of(&away.detour.cluster, away.consumer, CONSUME_DIRECTLY, away.more);
+    return arg;
+}
+
+static rmq_consumer *start_holding(const struct tl_cluster *cluster)
+{
+    rmq_consumer_options options = tl_consumer_options(cluster);
+    options.poll_name_server_interval_ms = 100;
+    options.heartbeat_broker_interval_ms = 100;
+    options.broker_suspend_max_time_ms = 200;
+    options.listener = hold_second;
+    return tl_consumer_start(cluster, &options);
+}
+
+/* The broker is in no route any more under the address that it asked from, and that connection
+ * is closed. */
+static void move_the_broker(void)
+{
+    char brokers[160];
+    rmq_log_set(RMQ_LOG_INFO, look_for_forgotten, NULL);
+    snprintf(brokers, sizeof brokers, "broker-b@%s", rmq_broker_addr(away.detour.cluster.broker));
+    tl_namesrv_brokers(away.detour.namesrv, NULL, brokers, 1);
+    TL_CHECK(tl_wait(is_forgotten, NULL, 20000));
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    tl_proxy_refuse(away.detour.proxy, true);
+    uint64_t rounds = tl_namesrv_asked(away.detour.namesrv) + 20; /* the client has seen it */
+    TL_CHECK(tl_wait(are_asked, &rounds, 20000));
+}
+
+static void a_broker_that_leaves_the_route_while_its_message_is_consumed_harms_nobody(void)
+{
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    rmq_send_result *result = NULL;
+    pthread_t asker;
+    int calls = 1;
+    tl_detour_start(&away.detour, 1, NULL);
+    rmq_producer *producer = tl_producer(&away.detour.cluster);
+    message = tl_message(away.detour.cluster.topic, "b", 1);
+    TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+    snprintf(away.more, sizeof away.more, ",\"msgId\":\"%s\"",
+             rmq_send_result_offset_msg_id(result));
+    away.consumer = start_holding(&away.detour.through);
+    TL_CHECK(tl_wait(are_calls, &calls, 20000));
+    TL_EQUAL(pthread_create(&asker, NULL, ask_directly, NULL), 0);
+    calls = 2;
+    TL_CHECK(tl_wait(are_calls, &calls, 20000));
+    move_the_broker();
+    atomic_store(&away.go_on, true);
+    TL_OK(rmq_consumer_shutdown(away.consumer, 20000, &err));
+    TL_EQUAL(pthread_join(asker, NULL), 0);
+    rmq_consumer_destroy(away.consumer);
+    rmq_send_result_destroy(result);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_detour_stop(&away.detour);
+}
+
+/* ---- offsets ---- */
 
 static bool is_doubled(void *arg)
 {
@@ -256,6 +369,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(running_info_tells_options_queues_and_rates),
         TL_CASE(a_message_is_consumed_directly),
+        TL_CASE(a_broker_that_leaves_the_route_while_its_message_is_consumed_harms_nobody),
         TL_CASE(an_administrator_takes_a_running_group_back),
         TL_CASE(an_administrator_asks_a_group_how_far_it_is),
         TL_CASE(a_group_that_pops_is_asked_and_taken_back_as_well),
