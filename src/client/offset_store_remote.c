@@ -400,6 +400,9 @@ void rq_offset_commit_eagerly(struct rq_owned *owned)
 void rq_offset_commit_last(struct rq_owned *owned, int64_t timeout_ms)
 {
     int64_t offset = committable(owned);
+    if (offset < 0) {
+        return; /* what the program asked for may wait in last_offset */
+    }
     if (owned->committing) {
         owned->last_offset = offset;
     } else if (offset != owned->committed) {

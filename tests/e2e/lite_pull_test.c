@@ -228,6 +228,63 @@ static void a_commit_says_that_the_broker_refused_it(void)
     tl_cluster_stop(&cluster);
 }
 
+/* Two commits, of which the first is under way still when the queue is given up. */
+static void commit_twice_and_leave(void (*leave)(rmq_lite_pull_consumer *consumer))
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    struct commit_end end = {0};
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 20);
+    rmq_lite_pull_consumer *consumer = create(&cluster, (struct opening){.manual = true});
+    rmq_queue_list *queues = queues_of(consumer, cluster.topic);
+    TL_OK(rmq_lite_pull_consumer_assign(consumer, queues, &err));
+    TL_OK(rmq_lite_pull_consumer_start(consumer, &err));
+    TL_OK(rmq_broker_fault_delay(cluster.broker, 15, 1, 1000, &err));
+    while (atomic_load(&seen.total) < 20) {
+        tl_lite_pull_take(consumer, &seen, 20000);
+        if (atomic_load(&seen.total) < 20) {
+            TL_OK(rmq_lite_pull_consumer_commit_async(consumer, NULL, NULL, NULL, &err));
+        }
+    }
+    TL_OK(rmq_lite_pull_consumer_commit_async(consumer, NULL, on_commit, &end, &err));
+    leave(consumer);
+    TL_CHECK(tl_wait(has_ended, &end, 20000));
+    TL_EQUAL(atomic_load(&end.failures), 0);
+    TL_EQUAL(tl_committed(&cluster, 0), 20);
+    rmq_queue_list_destroy(queues);
+    rmq_lite_pull_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
+static void shut_down(rmq_lite_pull_consumer *consumer)
+{
+    rmq_error *err = NULL;
+    TL_OK(rmq_lite_pull_consumer_shutdown(consumer, 20000, &err));
+}
+
+static void give_all_up(rmq_lite_pull_consumer *consumer)
+{
+    rmq_error *err = NULL;
+    rmq_queue_list *none = NULL;
+    TL_OK(rmq_queue_list_create(&none, &err));
+    TL_OK(rmq_lite_pull_consumer_assign(consumer, none, &err));
+    rmq_queue_list_destroy(none);
+}
+
+static void a_commit_that_waits_for_another_is_carried_out_by_a_shutdown(void)
+{
+    commit_twice_and_leave(shut_down);
+}
+
+static void a_commit_that_waits_for_another_is_carried_out_for_a_queue_that_is_given_up(void)
+{
+    commit_twice_and_leave(give_all_up);
+}
+
 static void assigned_queues_are_read_whoever_else_has_them(void)
 {
     struct tl_cluster cluster;
@@ -522,6 +579,8 @@ int main(int argc, char **argv)
         TL_CASE(auto_commit_passes_only_batches_that_were_destroyed),
         TL_CASE(without_auto_commit_only_the_program_moves_offsets),
         TL_CASE(a_commit_says_that_the_broker_refused_it),
+        TL_CASE(a_commit_that_waits_for_another_is_carried_out_by_a_shutdown),
+        TL_CASE(a_commit_that_waits_for_another_is_carried_out_for_a_queue_that_is_given_up),
         TL_CASE(assigned_queues_are_read_whoever_else_has_them),
         TL_CASE(a_queue_that_was_set_before_the_start_is_read_from_there),
         TL_CASE(tags_filter_assigned_queues_and_offsets_reach_the_end),
