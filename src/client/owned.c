@@ -117,7 +117,7 @@ void rq_owned_drop(struct rq_owned *owned, bool commit)
     struct rmq_consumer *consumer = owned->consumer;
     bool empty = rq_order_shut(owned);
     if (commit) {
-        owned->unlock = owned->locked && empty;
+        owned->unlock = owned->may_hold && empty;
         rq_offset_commit_last(owned, RQ_ASK_TIMEOUT_MS);
     }
     rq_order_drop(owned);

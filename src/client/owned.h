@@ -77,6 +77,7 @@ struct rq_owned {
     struct rq_timer park_timer; /* loop, like all below */
     bool lock_asking;
     bool locked;   /* by the broker's last word */
+    bool may_hold; /* asked for, and neither refused nor given back since */
     bool had_lock; /* since it was taken up */
     bool anew;     /* the lock was lost meanwhile: starts anew when no hands hold it */
     bool leaving;  /* given up when no hands hold it */

@@ -5,8 +5,9 @@
  * read, and the lock is renewed; it counts for one and a half intervals (30 s), which is less than
  * at the broker (60 s). A queue whose lock was lost or ran out starts anew from the stored offset
  * when it is locked again, since another member may have gone on with it meanwhile; one that is
- * given up keeps its lock until no hands hold its messages and its offset is stored. On the I/O
- * thread. Counterparts: RebalanceImpl.lockAll and unlock, RebalancePushImpl.
+ * given up keeps its lock until no hands hold its messages and its offset is stored. A lock is given
+ * back also when it is not known whether the broker granted it. On the I/O thread. Counterparts:
+ * RebalanceImpl.lockAll and unlock, RebalancePushImpl.
  */
 #include <string.h>
 
@@ -44,6 +45,7 @@ static int64_t lock_life(const struct rmq_consumer *consumer)
 static void hand_lock_on(const struct rq_owned *owned, struct rq_owned *fresh)
 {
     fresh->locked = owned->locked;
+    fresh->may_hold = owned->may_hold;
     fresh->had_lock = owned->had_lock;
     fresh->locked_until_ms = owned->locked_until_ms;
     if (owned->locked) {
@@ -153,14 +155,26 @@ static bool is_granted(const struct rq_lock_body *answer, const struct rq_mq *na
     return false;
 }
 
+/* The queue was given up before the answer came. While hands hold its messages it keeps the lock. */
+static void give_back_late(struct rq_owned *owned)
+{
+    bool lingers = !rq_list_empty(&owned->node);
+    owned->unlock = !lingers;
+    if (!lingers && !owned->committing) {
+        rq_lock_give_back(owned);
+    }
+}
+
 static void take_answer(struct lock_call *call, const struct rq_lock_body *answer)
 {
     for (size_t i = 0; i < call->count; i++) {
         struct rq_owned *owned = call->queues[i];
-        if (!owned->topic || !owned->consumer->running) {
-            continue;
-        }
-        if (is_granted(answer, &owned->name)) {
+        owned->may_hold = is_granted(answer, &owned->name);
+        if (!owned->topic) {
+            give_back_late(owned);
+        } else if (!owned->consumer->running) {
+            continue; /* it is about to be given back */
+        } else if (owned->may_hold) {
             grant(owned, call->asked_ms);
         } else if (owned->locked) {
             lose(owned);
@@ -270,6 +284,7 @@ static void send_call(struct rmq_consumer *consumer, struct lock_call *call, str
     for (size_t i = 0; i < call->count; i++) {
         rq_owned_retain(call->queues[i]);
         call->queues[i]->lock_asking = true;
+        call->queues[i]->may_hold = true; /* whatever becomes of the answer */
     }
     call->ask.done = on_locked;
     call->asked_ms = rq_loop_now(consumer->loop);
@@ -369,8 +384,9 @@ void rq_lock_give_back(struct rq_owned *owned)
     struct rq_owned *now = rq_owned_find(owned->consumer, &owned->name);
     /* ours again meanwhile, under the same lock, or about to be */
     bool again = now && now != owned && (now->locked || owned->consumer->running);
-    if (owned->locked && !again) {
+    if (owned->may_hold && !again) {
         owned->locked = false;
+        owned->may_hold = false;
         unlock(owned->consumer, &owned->name, 1);
     }
 }

@@ -286,6 +286,24 @@ static void a_lock_is_given_back_when_its_consumer_stops(void)
     tl_cluster_stop(&cluster);
 }
 
+/* A broker keeps a lock for a minute, and the first consumer never learned that it had one. */
+static void a_lock_whose_answer_was_lost_is_given_back_when_its_consumer_stops(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 2);
+    tl_cluster_needs_own(&cluster);
+    TL_OK(rmq_broker_fault_drop(cluster.broker, 41, -1, &err));
+    rmq_consumer *consumer = ordered(&cluster, tl_order_listener); /* waits for its start offsets */
+    rmq_consumer_destroy(consumer);
+    rmq_broker_fault_clear(cluster.broker);
+    consumer = ordered(&cluster, tl_order_listener);
+    tl_send_some(&cluster, 0, 20);
+    tl_order_wait(&order, 20, 30000);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
 /* ---- locks that are lost ---- */
 
 static void a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_locked_again(void)
@@ -414,6 +432,7 @@ int main(int argc, char **argv)
         TL_CASE(a_polled_queue_is_in_one_pair_of_hands),
         TL_CASE(queues_move_between_members_in_order),
         TL_CASE(a_lock_is_given_back_when_its_consumer_stops),
+        TL_CASE(a_lock_whose_answer_was_lost_is_given_back_when_its_consumer_stops),
         TL_CASE(a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_locked_again),
         TL_CASE(a_lock_that_is_renewed_late_leaves_no_queue_behind),
         TL_CASE(the_offset_never_passes_what_the_handler_holds_and_a_kill_loses_nothing),
