@@ -146,6 +146,13 @@ static void on_guard(struct rq_timer *timer)
     }
 }
 
+void rq_consumer_guard(struct rmq_consumer *consumer)
+{
+    if (consumer->options.listener && !rq_timer_running(&consumer->guard_timer)) {
+        rq_timer_start(consumer->loop, &consumer->guard_timer, RQ_GUARD_MS);
+    }
+}
+
 static void on_feed(struct rq_task *task)
 {
     struct rmq_consumer *consumer = RQ_CONTAINER_OF(task, struct rmq_consumer, feed);

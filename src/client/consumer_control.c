@@ -111,6 +111,11 @@ rmq_status rmq_consumer_lag(rmq_consumer *consumer, const char *topic, const cha
     return st;
 }
 
+static void guard_on_loop(void *arg)
+{
+    rq_consumer_guard(arg);
+}
+
 rmq_status rmq_consumer_set_consume_thread_nums(rmq_consumer *consumer, int32_t threads,
                                                 rmq_error **err)
 {
@@ -122,6 +127,7 @@ rmq_status rmq_consumer_set_consume_thread_nums(rmq_consumer *consumer, int32_t 
         return rq_error_set(err, RMQ_ERR_STATE, "a consumer without listener has no workers");
     }
     rq_pool_set_threads(&consumer->pool, threads);
+    (void)rq_instance_run(consumer->instance, guard_on_loop, consumer);
     return RMQ_OK;
 }
 

@@ -159,7 +159,9 @@ void rq_consumer_release(struct rmq_consumer *consumer); /* any thread */
 /* Any thread. To the loop, which may have ended with its last consumer when a batch outlives it:
  * false, with nothing posted, once the consumer is destroyed. */
 bool rq_consumer_post(struct rmq_consumer *consumer, struct rq_task *task);
-void rq_consumer_pool_quiet(struct rq_pool *pool);       /* quiet of every kind's pool */
+/* Loop. There is work in the pool: who is awake may not get on with it, and others are woken. */
+void rq_consumer_guard(struct rmq_consumer *consumer);
+void rq_consumer_pool_quiet(struct rq_pool *pool); /* quiet of every kind's pool */
 
 /* ---- consumer_ask.c ---- */
 

@@ -133,7 +133,9 @@ void rq_order_submit(struct rq_owned *owned)
 {
     bool first = false;
     rq_owned_retain(owned);
-    if (!rq_pool_submit_turn(&owned->consumer->pool, &owned->turn, &first)) {
+    if (rq_pool_submit_turn(&owned->consumer->pool, &owned->turn, &first)) {
+        rq_consumer_guard(owned->consumer);
+    } else {
         rq_owned_release(owned);
     }
     if (first) {

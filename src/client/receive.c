@@ -69,13 +69,6 @@ static void restore_topics(const struct rq_owned *owned, struct rq_pulled *pulle
     }
 }
 
-static void start_guard(struct rmq_consumer *consumer)
-{
-    if (consumer->options.listener && !rq_timer_running(&consumer->guard_timer)) {
-        rq_timer_start(consumer->loop, &consumer->guard_timer, RQ_GUARD_MS);
-    }
-}
-
 void rq_receive_hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
 {
     struct rmq_consumer *consumer = owned->consumer;
@@ -92,8 +85,8 @@ void rq_receive_hand_over(struct rq_owned *owned, struct rq_pulled *pulled, int6
         if (rq_pool_submit(&consumer->pool, pulled)) {
             rq_consumer_tell_taker(consumer);
         }
+        rq_consumer_guard(consumer);
     }
-    start_guard(consumer);
 }
 
 void rq_receive_nothing(struct rq_owned *owned)

@@ -70,6 +70,7 @@ static void offer_again(struct rq_timer *timer)
         rq_timer_start(consumer->loop, &back->timer, RQ_OFFER_AGAIN_MS);
         return;
     }
+    rq_consumer_guard(consumer);
     rq_consumer_tell_taker(consumer);
     end(back);
 }

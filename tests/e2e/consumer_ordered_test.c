@@ -100,6 +100,78 @@ static void a_queue_that_was_suspended_keeps_its_order(void)
     tl_cluster_stop(&cluster);
 }
 
+static atomic_int held_calls;
+static atomic_int suspended_calls;
+static atomic_bool may_return;
+
+static bool is_let_go(void *arg)
+{
+    (void)arg;
+    return atomic_load(&may_return);
+}
+
+/* Queue 0 holds its worker; queue 1 is suspended once. */
+static rmq_consume_result hold_or_suspend(const rmq_message_view *const *messages, size_t count,
+                                          rmq_consume_context *context, void *user)
+{
+    if (rmq_message_view_queue_id(messages[0]) == 0) {
+        atomic_fetch_add(&held_calls, 1);
+        TL_CHECK(tl_wait(is_let_go, NULL, 40000));
+        return RMQ_CONSUME_SUCCESS;
+    }
+    bool first = atomic_fetch_add(&suspended_calls, 1) == 0;
+    return first ? RMQ_SUSPEND_CURRENT_QUEUE_A_MOMENT : RMQ_CONSUME_SUCCESS;
+}
+
+static size_t the_queue(const rmq_message *message, size_t queue_count, void *arg)
+{
+    return *(size_t *)arg;
+}
+
+static void send_to(const struct tl_cluster *cluster, rmq_producer *producer, size_t queue)
+{
+    rmq_error *err = NULL;
+    rmq_message *message = tl_message(cluster->topic, "x", 1);
+    TL_OK(rmq_producer_send_by_selector(producer, message, the_queue, &queue, 0, NULL, &err));
+    rmq_message_destroy(message);
+}
+
+struct call_goal {
+    atomic_int *calls;
+    int wanted;
+};
+
+static bool have_come(void *arg)
+{
+    const struct call_goal *goal = arg;
+    return atomic_load(goal->calls) >= goal->wanted;
+}
+
+static void wait_calls(atomic_int *calls, int wanted)
+{
+    struct call_goal goal = {calls, wanted};
+    TL_CHECK(tl_wait(have_come, &goal, 20000));
+}
+
+static void a_suspended_queue_goes_on_while_another_holds_the_only_worker_awake(void)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, 2);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer_options options = ordered_options(&cluster, hold_or_suspend);
+    options.suspend_current_queue_time_ms = 1000;
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
+    send_to(&cluster, producer, 1);
+    wait_calls(&suspended_calls, 1);
+    send_to(&cluster, producer, 0);
+    wait_calls(&held_calls, 1);
+    wait_calls(&suspended_calls, 2);
+    atomic_store(&may_return, true);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 /* ---- dead letters ---- */
 
 static struct tl_seen dead;
@@ -426,6 +498,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(the_messages_of_a_queue_come_one_after_the_other),
         TL_CASE(a_queue_that_was_suspended_keeps_its_order),
+        TL_CASE(a_suspended_queue_goes_on_while_another_holds_the_only_worker_awake),
         TL_CASE(a_message_that_fails_too_often_goes_to_the_dead_letters_and_the_queue_goes_on),
         TL_CASE(a_dead_letter_that_is_refused_keeps_its_message_and_the_queue),
         TL_CASE(without_auto_commit_only_a_commit_moves_the_offset_and_a_roll_back_gives_again),
