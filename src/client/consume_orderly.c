@@ -92,7 +92,8 @@ bool rq_pool_end_turn(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_m
 /* ---- a worker's turn ---- */
 
 /* Bodies that cannot be read have been reported and go to the dead letters; what is before them is
- * consumed, and the queue waits until they are gone. */
+ * consumed, and the queue waits until they are gone. A broadcasting consumer gives them up at
+ * once. */
 static int64_t consume_batch(struct rq_worker *worker, struct rq_turn *turn,
                              struct rq_pulled *pulled, uint32_t from, uint32_t count)
 {
@@ -102,7 +103,7 @@ static int64_t consume_batch(struct rq_worker *worker, struct rq_turn *turn,
         rq_process_queue_put_back(pulled->queue, pulled, from + good);
     }
     if (good == 0) {
-        return RQ_TURN_OVER;
+        return rq_process_queue_is_done(pulled->queue, pulled->views[from]) ? 0 : RQ_TURN_OVER;
     }
     struct rmq_consume_context context = RQ_CONTEXT_DEFAULT;
     rmq_consume_result result = rq_worker_listen(worker, good, &context);

@@ -69,12 +69,16 @@ static void end_turn(struct rmq_batch *batch, int64_t wait_ms)
     }
 }
 
+/* None of its messages can be read: of an ordered queue the first one cannot, and if that is done
+ * all the same, the queue goes on. */
 static void give_back(struct rmq_batch *batch)
 {
     struct rq_pool *pool = &batch->consumer->pool;
+    struct rq_pulled *pulled = batch->taken.pulled;
     if (rq_pool_give_back(pool, &batch->taken)) {
         if (batch->taken.turn) {
-            end_turn(batch, RQ_TURN_OVER);
+            bool done = rq_process_queue_is_done(pulled->queue, pulled->views[batch->taken.from]);
+            end_turn(batch, done ? 0 : RQ_TURN_OVER);
         }
         rq_pool_leave(pool);
     }

@@ -163,6 +163,9 @@ void rq_process_queue_end_back(struct rq_process_queue *queue, struct rmq_messag
 void rq_process_queue_strand(struct rq_process_queue *queue, struct rmq_message_view *view);
 struct rq_pulled *rq_process_queue_stranded(struct rq_process_queue *queue, uint32_t *index);
 
+/* Whether a message is done; until then what is behind it in an ordered queue waits. */
+bool rq_process_queue_is_done(struct rq_process_queue *queue, const struct rmq_message_view *view);
+
 /* Whether a message of a pull is the queue's first that is not done. */
 bool rq_process_queue_is_first(struct rq_process_queue *queue, const struct rq_pulled *pulled,
                                uint32_t index);

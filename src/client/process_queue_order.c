@@ -93,6 +93,14 @@ bool rq_process_queue_taken(struct rq_process_queue *queue, struct rq_pulled **p
     return found;
 }
 
+bool rq_process_queue_is_done(struct rq_process_queue *queue, const struct rmq_message_view *view)
+{
+    rq_mutex_lock(&queue->lock);
+    bool done = (view->state & RQ_VIEW_DONE) != 0;
+    rq_mutex_unlock(&queue->lock);
+    return done;
+}
+
 /* ---- for people ---- */
 
 static void note_taken_locked(struct rq_pulled *pulled, struct rq_process_info *out)

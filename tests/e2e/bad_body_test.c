@@ -23,6 +23,7 @@
 #include "lib/usage.h"
 
 #define COUNT      100
+#define FEW        10 /* come with one pull */
 #define BODY       10000
 #define SEND_V2    310
 #define BOMB_MIB   3900 /* what it expands to; about 4 MB on the way */
@@ -36,11 +37,11 @@ static char letter(int number, size_t at)
     return (char)('a' + (number + at / 50) % 26);
 }
 
-static void send_bodies(const struct tl_cluster *cluster)
+static void send_bodies(const struct tl_cluster *cluster, int count)
 {
     static char body[BODY];
     rmq_producer *producer = tl_producer(cluster);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         rmq_message *message = NULL;
         rmq_error *err = NULL;
         char number[16];
@@ -76,12 +77,42 @@ static rmq_consume_result check(const rmq_message_view *const *messages, size_t 
     return RMQ_CONSUME_SUCCESS;
 }
 
+/* As a producer would send it that has compressed the body itself. */
+static void send_compressed(const struct tl_cluster *cluster, const char *body, size_t body_n)
+{
+    char ext[512];
+    size_t n = 0;
+    snprintf(ext, sizeof ext,
+             "{\"a\":\"bombs\",\"b\":\"%s\",\"c\":\"TBW102\",\"d\":\"4\",\"e\":\"0\",\"f\":\"%d\","
+             "\"g\":\"1700000000000\","
+             "\"h\":\"0\",\"i\":\"n\\u0001%d\\u0002\",\"j\":\"0\",\"k\":\"false\",\"m\":\"false\"}",
+             cluster->topic, COMPRESSED, COUNT);
+    const struct tl_header header = {.code = SEND_V2, .opaque = 1};
+    char *frame = tl_frame_make(&header, NULL, ext, body, body_n, &n);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    to.sin_port = htons((uint16_t)atoi(strrchr(rmq_broker_addr(cluster->broker), ':') + 1));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    TL_EQUAL(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    for (size_t sent = 0; sent < n;) {
+        ssize_t more = send(fd, frame + sent, n - sent, MSG_NOSIGNAL);
+        TL_CHECK(more > 0);
+        sent += (size_t)more;
+    }
+    char answer[4096];
+    ssize_t got = recv(fd, answer, sizeof answer - 1, 0);
+    TL_CHECK(got > 0);
+    answer[got] = '\0';
+    TL_CHECK(memmem(answer, (size_t)got, "\"code\":0", 8) != NULL);
+    close(fd);
+    free(frame);
+}
+
 /* The first body of the first answer with messages: its record has 88 bytes before the body. */
 static void a_flipped_bit_in_a_compressed_body_costs_that_message_only(void)
 {
     struct tl_detour detour;
     tl_detour_start(&detour, 1, NULL);
-    send_bodies(&detour.cluster);
+    send_bodies(&detour.cluster, COUNT);
     TL_CHECK(tl_proxy_script(detour.proxy, "alter response 11 times 1 at 120 with 64"));
     rmq_consumer *consumer = tl_consumer(&detour.through, "*", check, NULL);
     tl_seen_wait(&seen, COUNT - 1, 15000);
@@ -92,11 +123,76 @@ static void a_flipped_bit_in_a_compressed_body_costs_that_message_only(void)
     tl_detour_stop(&detour);
 }
 
+/* Ordered and broadcasting: nobody has it again, and what came with it is not held up. */
+static rmq_consumer *start_in_order(struct tl_cluster *cluster, const char *folder,
+                                    rmq_listener_fn listener)
+{
+    tl_cluster_start(cluster, 1);
+    tl_cluster_needs_own(cluster);
+    send_compressed(cluster, "damaged", 7);
+    send_bodies(cluster, FEW);
+    rmq_consumer_options options = tl_consumer_options(cluster);
+    options.consume_orderly = true;
+    options.message_model = RMQ_BROADCASTING;
+    options.local_offset_store_dir = folder;
+    options.listener = listener;
+    return tl_consumer_start(cluster, &options);
+}
+
+static void make_folder(char folder[64])
+{
+    snprintf(folder, 64, "/tmp/rmq-bad-body-XXXXXX");
+    TL_CHECK(mkdtemp(folder) != NULL);
+}
+
+static void remove_folder(const char *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    TL_EQUAL(system(command), 0);
+}
+
+static void a_damaged_body_does_not_hold_up_an_ordered_queue_of_a_broadcasting_consumer(void)
+{
+    struct tl_cluster cluster;
+    char folder[64];
+    make_folder(folder);
+    rmq_consumer *consumer = start_in_order(&cluster, folder, check);
+    tl_seen_wait(&seen, FEW, 20000);
+    TL_EQUAL(atomic_load(&wrong), 0);
+    TL_EQUAL(atomic_load(&seen.times[COUNT]), 0);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+    remove_folder(folder);
+}
+
+static void a_damaged_body_does_not_hold_up_such_a_queue_that_is_polled(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_batch *batch = NULL;
+    char folder[64];
+    make_folder(folder);
+    rmq_consumer *consumer = start_in_order(&cluster, folder, NULL);
+    while (atomic_load(&seen.total) < FEW) {
+        TL_OK(rmq_consumer_poll(consumer, &batch, 20000, &err));
+        const rmq_message_view *view = rmq_batch_at(batch, 0);
+        check(&view, 1, NULL, NULL);
+        TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+        rmq_batch_destroy(batch);
+    }
+    TL_EQUAL(atomic_load(&wrong), 0);
+    TL_EQUAL(atomic_load(&seen.times[COUNT]), 0);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+    remove_folder(folder);
+}
+
 static void answers_cut_in_the_middle_of_bodies_only_delay(void)
 {
     struct tl_detour detour;
     tl_detour_start(&detour, 1, NULL);
-    send_bodies(&detour.cluster);
+    send_bodies(&detour.cluster, COUNT);
     TL_CHECK(tl_proxy_script(detour.proxy, "cutmid response 11 times 3"));
     rmq_consumer *consumer = tl_consumer(&detour.through, "*", check, NULL);
     tl_seen_wait(&seen, COUNT, 20000);
@@ -132,37 +228,12 @@ static char *make_bomb(size_t *n)
     return bomb;
 }
 
-/* As a producer would send it that has compressed the body itself. */
 static void send_bomb(const struct tl_cluster *cluster)
 {
-    char ext[512];
-    size_t bomb_n = 0;
     size_t n = 0;
-    char *bomb = make_bomb(&bomb_n);
-    TL_CHECK(bomb_n < 4 << 20);
-    snprintf(ext, sizeof ext,
-             "{\"a\":\"bombs\",\"b\":\"%s\",\"c\":\"TBW102\",\"d\":\"4\",\"e\":\"0\",\"f\":\"%d\","
-             "\"g\":\"1700000000000\","
-             "\"h\":\"0\",\"i\":\"n\\u0001%d\\u0002\",\"j\":\"0\",\"k\":\"false\",\"m\":\"false\"}",
-             cluster->topic, COMPRESSED, COUNT);
-    const struct tl_header header = {.code = SEND_V2, .opaque = 1};
-    char *frame = tl_frame_make(&header, NULL, ext, bomb, bomb_n, &n);
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    to.sin_port = htons((uint16_t)atoi(strrchr(rmq_broker_addr(cluster->broker), ':') + 1));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    TL_EQUAL(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    for (size_t sent = 0; sent < n;) {
-        ssize_t more = send(fd, frame + sent, n - sent, MSG_NOSIGNAL);
-        TL_CHECK(more > 0);
-        sent += (size_t)more;
-    }
-    char answer[4096];
-    ssize_t got = recv(fd, answer, sizeof answer - 1, 0);
-    TL_CHECK(got > 0);
-    answer[got] = '\0';
-    TL_CHECK(memmem(answer, (size_t)got, "\"code\":0", 8) != NULL);
-    close(fd);
-    free(frame);
+    char *bomb = make_bomb(&n);
+    TL_CHECK(n < 4 << 20);
+    send_compressed(cluster, bomb, n);
     free(bomb);
 }
 
@@ -171,7 +242,7 @@ static void a_body_that_expands_to_gigabytes_costs_that_message_only(void)
     struct tl_detour detour;
     tl_detour_start(&detour, 1, NULL);
     send_bomb(&detour.cluster);
-    send_bodies(&detour.cluster);
+    send_bodies(&detour.cluster, COUNT);
     struct tl_usage begin = tl_usage_of(0);
     rmq_consumer *consumer = tl_consumer(&detour.through, "*", check, NULL);
     tl_seen_wait(&seen, COUNT, 15000);
@@ -188,6 +259,8 @@ int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         TL_CASE(a_flipped_bit_in_a_compressed_body_costs_that_message_only),
+        TL_CASE(a_damaged_body_does_not_hold_up_an_ordered_queue_of_a_broadcasting_consumer),
+        TL_CASE(a_damaged_body_does_not_hold_up_such_a_queue_that_is_polled),
         TL_CASE(answers_cut_in_the_middle_of_bodies_only_delay),
         TL_CASE(a_body_that_expands_to_gigabytes_costs_that_message_only),
     };
