@@ -68,9 +68,9 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
 
 bool rq_consumer_post(struct rmq_consumer *consumer, struct rq_task *task)
 {
-    rq_mutex_lock(&consumer->lock);
+    rq_mutex_lock(&consumer->post_lock);
     bool posted = !consumer->destroyed && rq_loop_post(consumer->loop, task);
-    rq_mutex_unlock(&consumer->lock);
+    rq_mutex_unlock(&consumer->post_lock);
     return posted;
 }
 
@@ -215,6 +215,7 @@ static void init_parts(struct rmq_consumer *consumer)
     consumer->feed.run = on_feed;
     consumer->wake.run = on_wake;
     rq_mutex_init(&consumer->lock);
+    rq_mutex_init(&consumer->post_lock);
     rq_cond_init(&consumer->change);
     rq_list_init(&consumer->topics);
     rq_list_init(&consumer->asks);
@@ -237,6 +238,7 @@ static void free_consumer(struct rmq_consumer *consumer)
     rmq_error_destroy(consumer->refusal);
     rq_cond_destroy(&consumer->change);
     rq_mutex_destroy(&consumer->lock);
+    rq_mutex_destroy(&consumer->post_lock);
     rq_table_free(&rq_consumer_table, &consumer->options);
     rq_free(consumer->client_id);
     rq_free(consumer);
@@ -489,9 +491,9 @@ void rmq_consumer_destroy(rmq_consumer *consumer)
     }
     rmq_consumer_shutdown(consumer, 0, NULL);
     rq_pool_join(&consumer->pool);
-    rq_mutex_lock(&consumer->lock);
+    rq_mutex_lock(&consumer->post_lock);
     consumer->destroyed = true;
-    rq_mutex_unlock(&consumer->lock);
+    rq_mutex_unlock(&consumer->post_lock);
     rq_instance_run(consumer->instance, finish_on_loop, consumer);
     rq_instance_run(consumer->instance, nothing, NULL); /* what was posted before has run now */
     if (consumer->options.events) {

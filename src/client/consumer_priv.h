@@ -107,10 +107,12 @@ struct rmq_consumer {
 
     /* guarded by lock */
     enum rq_consumer_state state;
-    bool settled;   /* start waits no longer */
-    bool timed_out; /* closing did not wait for a listener any longer */
-    bool destroyed;
+    bool settled;       /* start waits no longer */
+    bool timed_out;     /* closing did not wait for a listener any longer */
     rmq_error *refusal; /* of a subscription, for the start; owned */
+
+    struct rq_mutex post_lock; /* rank 16: only the loop is posted to with it */
+    bool destroyed;            /* guarded by post_lock */
 
     /* loop */
     bool running; /* started and not closing */
@@ -156,8 +158,8 @@ rmq_status rq_consumer_create(const rmq_consumer_options *options,
                               const struct rq_consumer_kind *kind, void *handle,
                               struct rmq_consumer **out, rmq_error **err);
 void rq_consumer_release(struct rmq_consumer *consumer); /* any thread */
-/* Any thread. To the loop, which may have ended with its last consumer when a batch outlives it:
- * false, with nothing posted, once the consumer is destroyed. */
+/* Any thread, also with the pool's lock held. To the loop, which may have ended with its last
+ * consumer when a batch outlives it: false, with nothing posted, once the consumer is destroyed. */
 bool rq_consumer_post(struct rmq_consumer *consumer, struct rq_task *task);
 /* Loop. There is work in the pool: who is awake may not get on with it, and others are woken. */
 void rq_consumer_guard(struct rmq_consumer *consumer);
