@@ -311,7 +311,9 @@ static void begin(struct rq_pop_end *end)
     owned->consumer->commits++;
     if (end->acks && !owned->consumer->acks_alone) {
         rq_list_add_tail(&owned->acks, &end->node);
+        rq_owned_retain(owned); /* the end of the last one gives a dropped queue up */
         flush(owned);
+        rq_owned_release(owned);
     } else {
         step(end);
     }

@@ -20,6 +20,7 @@
 #define CODE_UPDATE_OFFSET    15
 #define CODE_ASSIGNMENT       400
 #define CODE_NOT_SUPPORTED    3
+#define CODE_POP              200050
 #define CODE_ACK              200051
 #define CODE_CHANGE_INVISIBLE 200053
 #define CODE_BATCH_ACK        200151
@@ -346,6 +347,78 @@ static void a_message_that_only_looks_wanted_is_acknowledged_and_not_handed_out(
     tl_detour_stop(&detour);
 }
 
+static struct {
+    atomic_bool held;
+    atomic_bool may_return;
+} hands;
+
+static bool is_set(void *arg)
+{
+    return atomic_load((atomic_bool *)arg);
+}
+
+static rmq_consume_result hold(const rmq_message_view *const *messages, size_t count,
+                               rmq_consume_context *context, void *user)
+{
+    atomic_store(&hands.held, true);
+    TL_CHECK(tl_wait(is_set, &hands.may_return, 30000));
+    return RMQ_CONSUME_SUCCESS;
+}
+
+/* On the thread that carries acknowledgements out: the worker is done with everything before it
+ * comes to them. */
+static rmq_status hold_the_loop(const char *client_id, const rmq_queue_list *queues,
+                                const char *const *clients, size_t client_count,
+                                rmq_queue_list *mine, void *user)
+{
+    atomic_store(&hands.may_return, true);
+    tl_pause(300);
+    return RMQ_OK;
+}
+
+/* The property's name is made POP_CK on its way, so that "x" is taken for a handle: 88 bytes of
+ * the record and the body are before the topic. */
+static void send_with_a_bad_handle(const struct tl_detour *detour)
+{
+    rmq_error *err = NULL;
+    struct tl_rule rule = {.action = TL_ALTER,
+                           .responses = true,
+                           .code = CODE_POP,
+                           .times = -1,
+                           .alter_with = 'J' ^ 'K'};
+    rule.alter_at = 88 + 1 + 1 + (long)strlen(detour->cluster.topic) + 2 + 5;
+    tl_proxy_add(detour->proxy, &rule);
+    rmq_producer *producer = tl_producer(&detour->cluster);
+    rmq_message *message = tl_message(detour->cluster.topic, "b", 1);
+    TL_OK(rmq_message_set_property(message, "POP_CJ", "x"));
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+}
+
+static void a_message_without_a_handle_may_end_after_its_topic_was_given_up(void)
+{
+    struct tl_detour detour;
+    rmq_error *err = NULL;
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer_options options = options_of(&detour.through);
+    options.listener = hold;
+    rmq_consumer *consumer = detour_pop(&detour, &options, "*");
+    send_with_a_bad_handle(&detour);
+    TL_CHECK(tl_wait(is_set, &hands.held, 20000));
+    TL_OK(rmq_consumer_unsubscribe(consumer, detour.cluster.topic, &err));
+    options.consumer_group = "another";
+    options.client_rebalance = true;
+    options.allocate = hold_the_loop;
+    rmq_consumer *other = start(&detour.through, &options, "*");
+    TL_CHECK(tl_wait(is_set, &hands.may_return, 20000));
+    rmq_consumer_destroy(other);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(tl_proxy_seen(detour.proxy, CODE_BATCH_ACK) + tl_proxy_seen(detour.proxy, CODE_ACK),
+             0);
+    tl_detour_stop(&detour);
+}
+
 static void with_a_broker_that_makes_no_assignments_the_members_share_themselves(void)
 {
     struct tl_detour detour;
@@ -383,6 +456,7 @@ int main(int argc, char **argv)
          a_popping_consumer_neither_needs_nor_touches_stored_offsets, 60},
         TL_CASE(what_is_wanted_later_is_kept_invisible_and_not_acknowledged),
         TL_CASE(a_message_that_only_looks_wanted_is_acknowledged_and_not_handed_out),
+        TL_CASE(a_message_without_a_handle_may_end_after_its_topic_was_given_up),
         TL_CASE(with_a_broker_that_makes_no_assignments_the_members_share_themselves),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
