@@ -127,6 +127,16 @@ void rq_order_left(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms)
     }
 }
 
+void rq_order_hands_off(struct rq_owned *owned)
+{
+    if (atomic_load(&owned->wants_hands) && !atomic_exchange(&owned->left_posted, true)) {
+        rq_owned_retain(owned);
+        if (!rq_consumer_post(owned->consumer, &owned->left)) {
+            rq_owned_release(owned);
+        }
+    }
+}
+
 /* ---- loop ---- */
 
 void rq_order_submit(struct rq_owned *owned)

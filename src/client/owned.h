@@ -191,6 +191,9 @@ int64_t rq_order_result(struct rq_pool *pool, struct rq_turn *turn, struct rq_pu
                         uint32_t from, uint32_t to, rmq_consume_result result,
                         const struct rmq_consume_context *context);
 void rq_order_left(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms);
+/* A taker's turn has ended, and may be listed again until somebody polls: who waits for the hands
+ * is told all the same. */
+void rq_order_hands_off(struct rq_owned *owned);
 
 /* Loop. The queue may have something for its handler. */
 void rq_order_submit(struct rq_owned *owned);

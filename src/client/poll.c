@@ -67,6 +67,7 @@ static void end_turn(struct rmq_batch *batch, int64_t wait_ms)
     if (rq_pool_end_turn(&batch->consumer->pool, batch->taken.turn, wait_ms)) {
         rq_consumer_tell_taker(batch->consumer);
     }
+    rq_order_hands_off(rq_owned_of(batch->taken.pulled->queue));
 }
 
 /* None of its messages can be read: of an ordered queue the first one cannot, and if that is done

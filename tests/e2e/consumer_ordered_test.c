@@ -358,6 +358,39 @@ static void a_lock_is_given_back_when_its_consumer_stops(void)
     tl_cluster_stop(&cluster);
 }
 
+/* The program does not poll again, so nobody takes the queue's turn to find that it is shut. */
+static void a_polled_queue_moves_when_its_batch_is_finished(void)
+{
+    struct tl_cluster cluster;
+    rmq_events *events = NULL;
+    rmq_batch *batch = NULL;
+    rmq_error *err = NULL;
+    char words[80];
+    tl_cluster_start(&cluster, 1);
+    snprintf(words, sizeof words, "%s -", cluster.topic);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_consumer_options options = ordered_options(&cluster, NULL);
+    options.client_ip = "10.0.0.2";
+    options.events = events;
+    rmq_consumer *last = tl_consumer_start(&cluster, &options);
+    tl_send_some(&cluster, 0, 3);
+    TL_OK(rmq_consumer_poll(last, &batch, 20000, &err));
+    options = ordered_options(&cluster, tl_order_listener);
+    options.client_ip = "10.0.0.1"; /* the first member has the only queue */
+    rmq_consumer *first = tl_consumer_start(&cluster, &options);
+    tl_take_notice(events, RMQ_EVENT_REBALANCED, words);
+    TL_EQUAL(atomic_load(&order.total), 0);
+    atomic_store(&order.lanes[0].last, 1);
+    TL_OK(rmq_consumer_finish(last, batch, RMQ_CONSUME_SUCCESS, &err));
+    rmq_batch_destroy(batch);
+    tl_order_wait(&order, 2, 20000);
+    TL_EQUAL(atomic_load(&order.total), 2);
+    rmq_consumer_destroy(first);
+    rmq_consumer_destroy(last);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
 /* A broker keeps a lock for a minute, and the first consumer never learned that it had one. */
 static void a_lock_whose_answer_was_lost_is_given_back_when_its_consumer_stops(void)
 {
@@ -505,6 +538,7 @@ int main(int argc, char **argv)
         TL_CASE(a_polled_queue_is_in_one_pair_of_hands),
         TL_CASE(queues_move_between_members_in_order),
         TL_CASE(a_lock_is_given_back_when_its_consumer_stops),
+        TL_CASE(a_polled_queue_moves_when_its_batch_is_finished),
         TL_CASE(a_lock_whose_answer_was_lost_is_given_back_when_its_consumer_stops),
         TL_CASE(a_queue_whose_lock_ran_out_stops_says_so_and_goes_on_when_it_is_locked_again),
         TL_CASE(a_lock_that_is_renewed_late_leaves_no_queue_behind),
