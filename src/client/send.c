@@ -389,15 +389,6 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
     }
 }
 
-/* The deadline passed while the broker could not be reached, which is the better reason. */
-static bool is_out_of_time(const struct rq_send_op *op, rmq_status status)
-{
-    return status == RMQ_ERR_TIMEOUT && !op->call.maybe_sent &&
-           op->last == op->queue.broker->health &&
-           (op->last_status == RMQ_ERR_CONNECT || op->last_status == RMQ_ERR_RESOLVE) &&
-           rq_mono_ms() >= op->deadline_ms;
-}
-
 static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer)
 {
     struct rq_send_op *op = RQ_CONTAINER_OF(call, struct rq_send_op, call);
@@ -408,10 +399,6 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
     int64_t now = now_us / 1000;
     if (status != RMQ_OK) {
         op->maybe_stored = op->maybe_stored || call->maybe_sent;
-        if (is_out_of_time(op, status)) {
-            finish(op);
-            return;
-        }
         note_status(op, status);
         if (status == RMQ_ERR_CLOSED) {
             finish(op);

@@ -4,7 +4,7 @@
  * Peers: the remote addresses of one client (or of a broker that registers with name servers), one
  * connection each, on one loop. A peer connects in the background at first use and again whenever
  * its connection ends while somebody holds it: at once the first time, then with back-off (100 ms,
- * growing to 4 s, with jitter: a producer and a consumer in one process stay below one attempt per
+ * growing to 2 s, with jitter: a producer and a consumer in one process stay below one attempt per
  * second and address together). Each attempt resolves the name anew and tries all its addresses. An
  * outage is logged when it starts and when it ends. Counterpart: NettyRemotingClient.
  */
@@ -82,9 +82,10 @@ struct rq_conn *rq_peer_conn(struct rq_peer *peer);
  * Connection refused"), made into an error of the given status. Any thread. Returns status. */
 rmq_status rq_peer_error(struct rq_peer *peer, rmq_status status, rmq_error **err);
 
-/* An asynchronous call: as rq_call_start, plus waiting for the connection. RMQ_ERR_BUSY also
- * when max_async are in flight. done is never called within this function when it runs on the
- * loop thread. */
+/* An asynchronous call: as rq_call_start, plus waiting for the connection; one that waits while
+ * connections fail ends at its deadline with the reason of that, not with RMQ_ERR_TIMEOUT.
+ * RMQ_ERR_BUSY also when max_async are in flight. done is never called within this function when
+ * it runs on the loop thread. */
 rmq_status rq_peer_call(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,
                         int64_t deadline_ms, enum rq_call_mode mode);
 

@@ -317,6 +317,7 @@ int64_t rq_peer_first_deadline_locked(struct rq_peer *peer)
     return first;
 }
 
+/* A deadline that passes while connections cannot be made ends the call with that reason. */
 void rq_peer_expire(struct rq_timer *wait_timer)
 {
     struct rq_peer *peer = RQ_CONTAINER_OF(wait_timer, struct rq_peer, wait_timer);
@@ -334,7 +335,8 @@ void rq_peer_expire(struct rq_timer *wait_timer)
             next_ms = call->deadline_ms;
         }
     }
+    rmq_status why = peer->failing ? peer->failure : RMQ_ERR_TIMEOUT;
     rq_mutex_unlock(&peer->lock);
     rq_timer_start_at(peer->peers->loop, wait_timer, next_ms);
-    rq_peer_fail_list(&expired, RMQ_ERR_TIMEOUT);
+    rq_peer_fail_list(&expired, why);
 }

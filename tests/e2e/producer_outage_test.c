@@ -174,6 +174,40 @@ static void a_dead_broker_gives_an_error_that_names_it(void)
     tl_namesrv_stop(ns);
 }
 
+static void expect_unreached(rmq_producer *producer, rmq_message *message, int64_t timeout_ms)
+{
+    rmq_error *err = NULL;
+    TL_EQUAL(rmq_producer_send(producer, message, timeout_ms, NULL, &err), RMQ_ERR_CONNECT);
+    TL_CHECK(strstr(rmq_error_message(err), "refused") != NULL);
+    TL_CHECK(!rmq_error_maybe_stored(err));
+    rmq_error_destroy(err);
+}
+
+/* However many are dead, and however soon the deadline comes. The second send to the first of them
+ * ends while no connection is tried. */
+static void a_send_that_nobody_listens_to_says_so(void)
+{
+    char dead[2][64];
+    char brokers[256];
+    close(tl_port_silent(dead[0], sizeof dead[0]));
+    close(tl_port_silent(dead[1], sizeof dead[1]));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a-dead@%s,b-dead@%s", dead[0], dead[1]);
+    tl_namesrv_brokers(ns, "Two", brokers, 4);
+    snprintf(brokers, sizeof brokers, "a-dead@%s", dead[0]);
+    tl_namesrv_brokers(ns, "One", brokers, 4);
+    rmq_message *two = tl_message("Two", "outage", 6);
+    rmq_message *one = tl_message("One", "outage", 6);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
+    expect_unreached(producer, one, 600);
+    expect_unreached(producer, one, 200);
+    expect_unreached(producer, two, 1500);
+    rmq_producer_destroy(producer);
+    rmq_message_destroy(two);
+    rmq_message_destroy(one);
+    tl_namesrv_stop(ns);
+}
+
 struct late_broker {
     const char *port;
     rmq_broker *broker;
@@ -489,6 +523,7 @@ int main(int argc, char **argv)
         TL_CASE(b08_late_answers_make_a_second_message_only_for_a_logged_retry),
         TL_CASE(one_of_two_brokers_is_dead_and_all_sends_succeed),
         TL_CASE(a_dead_broker_gives_an_error_that_names_it),
+        TL_CASE(a_send_that_nobody_listens_to_says_so),
         TL_CASE(a_send_waits_for_its_only_broker_until_the_deadline),
         TL_CASE(a_lost_answer_is_reported_as_maybe_stored),
         TL_CASE(refusals_that_may_pass_are_tried_again_and_others_are_not),
