@@ -257,7 +257,10 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
     op->attempt_us = rq_mono_us();
     out->lazy = op->mode != RQ_SEND_SYNC;
     op->call = (struct rq_call){.done = answered, .bulk = op->mode != RQ_SEND_SYNC};
-    return rq_peer_call(master, &op->call, out, now_ms + share, spare ? RQ_FAIL_FAST : RQ_WAIT);
+    /* Sends to one queue keep their order: they wait in line for the connection, however often it
+     * cannot be made. */
+    enum rq_call_mode mode = spare ? RQ_FAIL_FAST : op->fixed_queue ? RQ_PATIENT : RQ_WAIT;
+    return rq_peer_call(master, &op->call, out, now_ms + share, mode);
 }
 
 static void blame_broker(struct rq_send_op *op, int64_t now_ms)

@@ -60,8 +60,9 @@ void rq_send_make_attempts(struct rq_send_op *op);
 bool rq_send_pause_first(struct rq_send_op *op, int32_t code, int64_t now_ms);
 
 /* A connection that could not be made took nothing of the message, and is tried for ever. While no
- * other broker could take it, waiting for this one is no attempt: the deadline ends it. Gives the
- * send one more attempt then. */
+ * other broker could take it, waiting for this one is no attempt, unless the attempt's share is
+ * used up. Gives the send one more attempt then. One to a fixed queue waits within its attempt
+ * instead, in order. */
 bool rq_send_waits_for_broker(struct rq_send_op *op, rmq_status status, int64_t now_ms);
 
 /* The broker does not lead the logical queue: nothing is stored and nobody is to blame, so being

@@ -35,13 +35,13 @@ struct rq_call {
     /* Readable in done and after: whether the request may have reached the peer (written, or
      * perhaps written). */
     bool maybe_sent;
+    int64_t deadline_ms; /* likewise: the one that it was given; monotonic */
 
     /* Private. */
     struct rq_conn *conn; /* whose table it is in; not referenced */
     struct rq_peer *peer; /* of rq_peer_call */
     struct rq_out *out;   /* while it waits for a connection: guarded by the peer's lock */
     struct rq_list node;  /* likewise; then the sweep's and the end's own */
-    int64_t deadline_ms;  /* monotonic */
     int32_t opaque;
     bool patient; /* RQ_PATIENT */
     bool failing; /* guarded by the peer's lock: the loop has it off the waiting list, to end it */

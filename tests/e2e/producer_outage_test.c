@@ -22,7 +22,8 @@
 #define WAIT_MS    15000
 #define SEND_V2    310
 #define DOWN_MS    2600 /* longer than three connections are tried */
-#define ATTEMPT_MS 500  /* half of what an attempt at the silent broker costs */
+#define LINE       4000
+#define ATTEMPT_MS 500 /* half of what an attempt at the silent broker costs */
 
 static int compare_ms(const void *a, const void *b)
 {
@@ -245,6 +246,65 @@ static void a_send_waits_for_its_only_broker_until_the_deadline(void)
     pthread_join(thread, NULL);
     TL_EQUAL(tl_stored(rmq_broker_namesrv_addr(late.broker), "Topic"), 1);
     rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    rmq_broker_stop(late.broker);
+    tl_namesrv_stop(ns);
+}
+
+struct in_line {
+    atomic_int *ends;
+    int64_t offset; /* -1: not stored */
+};
+
+static void note_place(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    struct in_line *sent = user;
+    sent->offset = err ? -1 : rmq_send_result_queue_offset(result);
+    atomic_fetch_add(sent->ends, 1);
+}
+
+static bool has_ended(void *arg)
+{
+    return atomic_load((atomic_int *)arg) == LINE;
+}
+
+static void send_in_line(rmq_producer *producer, struct in_line *sent, atomic_int *ends)
+{
+    rmq_error *err = NULL;
+    rmq_send_options how;
+    rmq_send_options_init(&how, sizeof how);
+    how.sharding_key = "order-17";
+    rmq_message *message = tl_message("Topic", "outage", 6);
+    for (int i = 0; i < LINE; i++) {
+        sent[i] = (struct in_line){.ends = ends};
+        TL_OK(rmq_producer_send_async_with(producer, message, &how, note_place, &sent[i], &err));
+        if (i % 2 == 1) {
+            tl_pause(1); /* so that all tries to connect fall among them */
+        }
+    }
+    rmq_message_destroy(message);
+}
+
+static void sends_by_a_key_keep_their_order_while_the_broker_is_away(void)
+{
+    static struct in_line sent[LINE];
+    static atomic_int ends;
+    char addr[64];
+    char brokers[128];
+    pthread_t thread;
+    close(tl_port_silent(addr, sizeof addr));
+    struct late_broker late = {strrchr(addr, ':') + 1, NULL};
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "late@%s", addr);
+    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
+    TL_EQUAL(pthread_create(&thread, NULL, start_late, &late), 0);
+    send_in_line(producer, sent, &ends);
+    pthread_join(thread, NULL);
+    TL_CHECK(tl_wait(has_ended, &ends, 2 * WAIT_MS));
+    for (int i = 0; i < LINE; i++) {
+        TL_EQUAL(sent[i].offset, i);
+    }
     rmq_producer_destroy(producer);
     rmq_broker_stop(late.broker);
     tl_namesrv_stop(ns);
@@ -525,6 +585,7 @@ int main(int argc, char **argv)
         TL_CASE(a_dead_broker_gives_an_error_that_names_it),
         TL_CASE(a_send_that_nobody_listens_to_says_so),
         TL_CASE(a_send_waits_for_its_only_broker_until_the_deadline),
+        TL_CASE(sends_by_a_key_keep_their_order_while_the_broker_is_away),
         TL_CASE(a_lost_answer_is_reported_as_maybe_stored),
         TL_CASE(refusals_that_may_pass_are_tried_again_and_others_are_not),
         TL_CASE(a_busy_broker_without_another_gets_time_before_it_is_asked_again),
