@@ -87,7 +87,6 @@ static rmq_status send_request(struct rmq_producer *producer, struct rq_pending 
 {
     rmq_send_options options;
     rmq_send_options_init(&options, sizeof options);
-    options.timeout_ms = timeout_ms;
     rmq_status st = mark_message(producer, request, message, timeout_ms);
     if (st) {
         return rq_error_set(err, st, "properties of a request to topic %s", message->text);
@@ -97,6 +96,7 @@ static rmq_status send_request(struct rmq_producer *producer, struct rq_pending 
         return st;
     }
     rq_pending_retain(request); /* the send's */
+    options.timeout_ms = rq_left_ms(request->deadline_ms);
     st = rmq_producer_send_async_with(producer, message, &options, sent, request, err);
     if (st == RMQ_OK) {
         return RMQ_OK;

@@ -18,6 +18,10 @@
 #include "client/reply.h"
 #include "wire/properties.h"
 
+/* A send that ends at the deadline of its request, as the one does that waits for a broker, has so
+ * long to tell why: its error says more than that there was no reply. */
+#define SEND_ENDS_MS 1000
+
 struct rq_requests {
     struct rmq_producer *producer;
     struct rq_mutex lock; /* rank 10; guards all below */
@@ -202,10 +206,11 @@ static void fail_late(struct rq_pending *request, bool stored)
 
 /* ---- what its sender does ---- */
 
-static void wait_locked(struct rq_requests *requests, struct rq_pending *request)
+static void wait_until_locked(struct rq_requests *requests, struct rq_pending *request,
+                              int64_t until_ms)
 {
-    rq_pending_retain(request);
-    rq_heap_add(&requests->by_time, &request->of_time, request->deadline_ms);
+    rq_heap_remove(&request->of_time);
+    rq_heap_add(&requests->by_time, &request->of_time, until_ms);
     bool is_next = rq_heap_first(&requests->by_time) == &request->of_time;
     if (is_next && !requests->armed_posted) {
         requests->armed_posted = true;
@@ -228,7 +233,8 @@ rmq_status rq_pending_enlist(struct rq_requests *requests, struct rq_pending *re
         if (st) {
             rq_error_set(err, st, "request to be waited for");
         } else {
-            wait_locked(requests, request);
+            rq_pending_retain(request);
+            wait_until_locked(requests, request, request->deadline_ms);
         }
     }
     rq_mutex_unlock(&requests->lock);
@@ -237,9 +243,13 @@ rmq_status rq_pending_enlist(struct rq_requests *requests, struct rq_pending *re
 
 void rq_pending_sent(struct rq_pending *request)
 {
-    rq_mutex_lock(&request->requests->lock);
+    struct rq_requests *requests = request->requests;
+    rq_mutex_lock(&requests->lock);
     request->stored = true;
-    rq_mutex_unlock(&request->requests->lock);
+    if (rq_heap_has(&request->of_time) && request->of_time.key > request->deadline_ms) {
+        wait_until_locked(requests, request, request->deadline_ms);
+    }
+    rq_mutex_unlock(&requests->lock);
 }
 
 void rq_requests_pause(struct rq_requests *requests, int64_t until_ms)
@@ -274,6 +284,20 @@ bool rq_requests_reply(struct rq_requests *requests, struct rq_peer *peer, struc
     return true;
 }
 
+/* Requests whose send has not ended at their deadline wait for it. */
+static void extend_unsent_locked(struct rq_requests *requests, int64_t now_ms)
+{
+    struct rq_heap_node *first;
+    while ((first = rq_heap_first(&requests->by_time)) && first->key <= now_ms) {
+        struct rq_pending *request = RQ_CONTAINER_OF(first, struct rq_pending, of_time);
+        if (request->stored || first->key > request->deadline_ms) {
+            return;
+        }
+        rq_heap_remove(first);
+        rq_heap_add(&requests->by_time, first, now_ms + SEND_ENDS_MS);
+    }
+}
+
 /* Takes out one request that is late, or any when all are to go; the deadline of the next in
  * *next_ms. */
 static struct rq_pending *take_late(struct rq_requests *requests, int64_t now_ms, bool all,
@@ -281,6 +305,7 @@ static struct rq_pending *take_late(struct rq_requests *requests, int64_t now_ms
 {
     struct rq_pending *late = NULL;
     rq_mutex_lock(&requests->lock);
+    extend_unsent_locked(requests, now_ms);
     struct rq_heap_node *first = rq_heap_first(&requests->by_time);
     *next_ms = first ? first->key : RQ_FOREVER;
     if (first && (all || first->key <= now_ms)) {

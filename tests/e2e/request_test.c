@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
+#include "lib/port.h"
 #include "lib/usage.h"
 
 #define WAIT_MS 20000
@@ -221,6 +224,30 @@ static void a_request_that_cannot_be_sent_fails_as_a_send_does(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_request_that_no_broker_takes_says_so(void)
+{
+    char dead[64];
+    char brokers[128];
+    rmq_error *err = NULL;
+    const rmq_message_view *reply = NULL;
+    close(tl_port_silent(dead, sizeof dead));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "dead@%s", dead);
+    tl_namesrv_brokers(ns, "Topic", brokers, QUEUES);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
+    rmq_message *message = tl_message("Topic", "hello", 5);
+    int64_t start = tl_now_ms();
+    TL_EQUAL(rmq_producer_request(producer, message, 1000, &reply, &err), RMQ_ERR_CONNECT);
+    TL_CHECK(tl_now_ms() - start >= 990); /* it might have come back */
+    TL_CHECK(reply == NULL);
+    TL_CHECK(rmq_error_retriable(err));
+    TL_CHECK(!rmq_error_maybe_stored(err));
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(ns);
+}
+
 static void a_replier_is_told_that_nobody_waits_any_more(void)
 {
     static struct server server;
@@ -357,6 +384,7 @@ int main(int argc, char **argv)
         TL_CASE(each_of_many_requests_gets_its_own_reply),
         TL_CASE(a_request_without_a_reply_ends_at_its_deadline),
         TL_CASE(a_request_that_cannot_be_sent_fails_as_a_send_does),
+        TL_CASE(a_request_that_no_broker_takes_says_so),
         TL_CASE(a_replier_is_told_that_nobody_waits_any_more),
         TL_CASE(a_shutdown_completes_all_requests),
         TL_CASE(replies_come_as_events_too),
