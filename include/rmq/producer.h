@@ -455,9 +455,10 @@ RMQ_API rmq_status rmq_producer_request_event(rmq_producer *producer, const rmq_
                                               int64_t timeout_ms, uint64_t token, rmq_error **err);
 
 /* For consumers of requests: sends a reply with this body (1 byte or more, copied) and waits until
- * the requester has it. Any thread that may block, a listener too. Errors: RMQ_ERR_INVALID (the
- * message is no request), RMQ_ERR_BROKER with code 1 (the requester is gone), and those of
- * rmq_producer_send. Since 0.1.0. */
+ * the requester has it. timeout_ms 0 = sendMsgTimeout; the broker that had the request is given
+ * half of it while another one could take the reply. Any thread that may block, a listener too.
+ * Errors: RMQ_ERR_INVALID (the message is no request), RMQ_ERR_BROKER with code 1 (the requester is
+ * gone), and those of rmq_producer_send. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_view *request,
                                       const void *body, size_t size, int64_t timeout_ms,
                                       rmq_error **err);

@@ -13,6 +13,8 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "client/instance.h"
+#include "client/producer.h"
 #include "wire/command.h"
 #include "wire/names.h"
 #include "wire/properties.h"
@@ -119,22 +121,51 @@ rmq_status rmq_message_create_reply(const rmq_message_view *request, rmq_message
     return st;
 }
 
-/* To the broker that had the request, since it knows the requester; to any of the cluster when that
- * fails. */
-static rmq_status send_reply(rmq_producer *producer, const rmq_message_view *request,
-                             const rmq_message *reply, int64_t timeout_ms, rmq_error **err)
+/* Whether a broker other than this one takes replies, as far as is known. */
+static bool has_other_broker(const rmq_producer *producer, const rmq_message *reply,
+                             const char *broker_name)
+{
+    struct rq_route *route =
+        rq_instance_route(producer->instance, rq_slice_str(rmq_message_topic(reply)));
+    bool found = !route;
+    for (size_t i = 0; route && !found && i < route->publish_count; i++) {
+        found = strcmp(route->publish[i].broker_name, broker_name) != 0;
+    }
+    rq_route_release(route);
+    return found;
+}
+
+/* broker_name NULL: to any. */
+static rmq_status send_to(rmq_producer *producer, const rmq_message *reply, const char *broker_name,
+                          int64_t timeout_ms, rmq_error **err)
 {
     rmq_send_options options;
     rmq_send_options_init(&options, sizeof options);
+    options.broker_name = broker_name;
     options.timeout_ms = timeout_ms;
-    if (request->broker_name[0]) {
-        options.broker_name = request->broker_name;
-        if (rmq_producer_send_with(producer, reply, &options, NULL, NULL) == RMQ_OK) {
-            return RMQ_OK;
-        }
-        options.broker_name = NULL;
-    }
     return rmq_producer_send_with(producer, reply, &options, NULL, err);
+}
+
+/* To the broker that had the request, since it knows the requester; to any of the cluster when that
+ * fails, for which half of the time is kept. */
+static rmq_status send_reply(rmq_producer *producer, const rmq_message_view *request,
+                             const rmq_message *reply, int64_t timeout_ms, rmq_error **err)
+{
+    int64_t deadline = rq_producer_deadline_ms(producer, rq_mono_ms(), timeout_ms);
+    const char *home = request->broker_name;
+    if (home[0]) {
+        int64_t left = rq_left_ms(deadline);
+        bool halve = left > 1 && has_other_broker(producer, reply, home);
+        rmq_status st = send_to(producer, reply, home, halve ? left / 2 : left, err);
+        if (st == RMQ_OK || rq_mono_ms() >= deadline) {
+            return st;
+        }
+        if (err) {
+            rmq_error_destroy(*err);
+            *err = NULL;
+        }
+    }
+    return send_to(producer, reply, NULL, rq_left_ms(deadline), err);
 }
 
 rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_view *request,
@@ -145,8 +176,9 @@ rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_view *re
     if (st == RMQ_OK && (st = rmq_message_copy_body(reply, body, size)) != RMQ_OK) {
         rq_error_set(err, st, "body of a reply: %s", rmq_status_text(st));
     }
-    if (st == RMQ_OK) {
+    if (st == RMQ_OK && (st = rq_producer_enter(producer, err)) == RMQ_OK) {
         st = send_reply(producer, request, reply, timeout_ms, err);
+        rq_producer_leave(producer);
     }
     rmq_message_destroy(reply);
     return st;

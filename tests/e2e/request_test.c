@@ -16,10 +16,11 @@
 #include "lib/port.h"
 #include "lib/usage.h"
 
-#define WAIT_MS 20000
-#define QUEUES  4
-#define MANY    200
-#define LARGE   100000
+#define WAIT_MS  20000
+#define QUEUES   4
+#define MANY     200
+#define REPLY_MS 4000
+#define LARGE    100000
 
 /* A consumer that replies with what it got, in capitals at the first byte. */
 struct server {
@@ -269,6 +270,51 @@ static void a_replier_is_told_that_nobody_waits_any_more(void)
     tl_cluster_stop(&cluster);
 }
 
+/* The request is at broker a, replies may go to b, too. */
+static struct tl_namesrv *start_namesrv(const char *a, const char *b)
+{
+    char brokers[256];
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a@%s", a);
+    tl_namesrv_brokers(ns, NULL, brokers, QUEUES);
+    snprintf(brokers, sizeof brokers, "a@%s,b@%s", a, b);
+    tl_namesrv_brokers(ns, "DefaultCluster_REPLY_TOPIC", brokers, 1);
+    return ns;
+}
+
+/* The producer replies to itself, so that the other broker knows the requester, too. */
+static void a_reply_is_at_another_broker_before_its_deadline(void)
+{
+    static struct one one;
+    static struct many many;
+    struct tl_cluster cluster;
+    struct tl_cluster other;
+    rmq_error *err = NULL;
+    rmq_batch *batch = NULL;
+    tl_cluster_start(&cluster, QUEUES);
+    tl_cluster_needs_own(&cluster);
+    tl_cluster_start(&other, QUEUES);
+    struct tl_namesrv *ns =
+        start_namesrv(rmq_broker_addr(cluster.broker), rmq_broker_addr(other.broker));
+    struct tl_cluster through = cluster;
+    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_namesrv_addr(ns));
+    rmq_producer *producer = tl_producer(&through);
+    rmq_consumer *consumer = tl_consumer(&through, "*", NULL, NULL);
+    send_many(&through, producer, &one, &many, 1, 60000);
+    TL_OK(rmq_consumer_poll(consumer, &batch, WAIT_MS, &err));
+    TL_CHECK(batch != NULL);
+    tl_cluster_stop(&cluster);
+    int64_t start = tl_now_ms();
+    TL_OK(rmq_producer_reply(producer, rmq_batch_at(batch, 0), "Request 0", 9, REPLY_MS, &err));
+    TL_CHECK(tl_now_ms() - start < REPLY_MS);
+    rmq_batch_destroy(batch);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    TL_EQUAL(atomic_load(&many.done), 1);
+    tl_namesrv_stop(ns);
+    tl_cluster_stop(&other);
+}
+
 static void a_shutdown_completes_all_requests(void)
 {
     static struct one ones[MANY];
@@ -386,6 +432,7 @@ int main(int argc, char **argv)
         TL_CASE(a_request_that_cannot_be_sent_fails_as_a_send_does),
         TL_CASE(a_request_that_no_broker_takes_says_so),
         TL_CASE(a_replier_is_told_that_nobody_waits_any_more),
+        TL_CASE(a_reply_is_at_another_broker_before_its_deadline),
         TL_CASE(a_shutdown_completes_all_requests),
         TL_CASE(replies_come_as_events_too),
         TL_CASE(events_of_requests_outlive_their_producer),
