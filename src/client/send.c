@@ -186,6 +186,8 @@ static void finish(struct rq_send_op *op)
         op->error = NULL;
     } else if (!op->error) {
         make_error(op);
+    } else { /* found between attempts, of which one may have stored it */
+        rq_error_mark(op->error, rmq_error_retriable(op->error), op->maybe_stored);
     }
     rq_send_deliver(op);
 }
@@ -279,18 +281,21 @@ static bool is_own_fault(rmq_status status)
            status == RMQ_ERR_TOO_LARGE || status == RMQ_ERR_INVALID;
 }
 
-/* A route that came meanwhile is used: a broker may have got another address. */
+/* A route that came meanwhile is used: a broker may have got another address. Not one without a
+ * queue that takes messages: the brokers of the old one say more. */
 static void renew_route(struct rq_send_op *op)
 {
     struct rq_route *newest =
         op->fixed_queue
             ? NULL
             : rq_instance_route(op->producer->instance, rq_slice(topic_of(op), op->topic_len));
-    if (newest) {
+    if (newest && newest->publish_count > 0) {
+        struct rq_route *old = op->route;
         op->queue = (struct rq_route_queue){0};
-        rq_route_release(op->route);
         op->route = newest;
+        newest = old;
     }
+    rq_route_release(newest);
 }
 
 /* A message that may be there twice leaves a line. */

@@ -12,7 +12,9 @@
 #include "lib/cases.h"
 #include "lib/cluster.h"
 #include "lib/fake_namesrv.h"
+#include "lib/frame.h"
 #include "lib/port.h"
+#include "lib/proxy.h"
 #include "lib/usage.h"
 
 static void dead_and_silent_name_servers_are_skipped_within_the_call(void)
@@ -108,6 +110,71 @@ static void a_topic_without_route_is_an_error_that_names_it(void)
     tl_namesrv_stop(ns);
 }
 
+#define SEND_V2 310
+
+static const char *const readable_only =
+    "{\"brokerDatas\":[{\"brokerAddrs\":{0:\"127.0.0.1:1\"},\"brokerName\":\"a\","
+    "\"cluster\":\"DefaultCluster\"}],\"filterServerTable\":{},"
+    "\"queueDatas\":[{\"brokerName\":\"a\",\"perm\":4,\"readQueueNums\":4,\"topicSysFlag\":0,"
+    "\"writeQueueNums\":0}]}";
+
+struct replaced_route {
+    struct tl_namesrv *ns;
+    uint64_t asked;
+};
+
+static bool is_asked_again(void *arg)
+{
+    struct replaced_route *replaced = arg;
+    return tl_namesrv_asked(replaced->ns) > replaced->asked + 2;
+}
+
+/* A send is held up until the client has another route: when it asks again, it has the answer that
+ * came before. */
+static void replace_route(const char *frame, size_t n, void *user)
+{
+    struct replaced_route *replaced = user;
+    struct tl_header header;
+    if (tl_frame_header(frame, n, &header) && header.code == SEND_V2) {
+        tl_namesrv_route(replaced->ns, "Topic", 0, readable_only);
+        replaced->asked = tl_namesrv_asked(replaced->ns);
+        TL_CHECK(tl_wait(is_asked_again, replaced, 10000));
+    }
+}
+
+/* A route without a queue that takes messages comes while a send is at its broker, whose answer is
+ * lost. */
+static void a_send_whose_topic_becomes_readable_only_may_be_stored(void)
+{
+    struct tl_cluster cluster;
+    char brokers[128];
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    struct tl_proxy *proxy = tl_proxy_start(rmq_broker_addr(cluster.broker));
+    struct replaced_route replaced = {.ns = tl_namesrv_start()};
+    TL_CHECK(tl_proxy_script(proxy, "cut request 310 times -1"));
+    tl_proxy_watch(proxy, replace_route, &replaced);
+    snprintf(brokers, sizeof brokers, "a@%s", tl_proxy_addr(proxy));
+    tl_namesrv_brokers(replaced.ns, "Topic", brokers, 4);
+    tl_producer_options_init(&options);
+    options.producer_group = "g";
+    options.namesrv_addr = tl_namesrv_addr(replaced.ns);
+    options.poll_name_server_interval_ms = 100;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_message *message = tl_message("Topic", "x", 1);
+    TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_DISCONNECTED);
+    TL_CHECK(rmq_error_maybe_stored(err));
+    rmq_error_destroy(err);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_namesrv_stop(replaced.ns);
+    tl_proxy_stop(proxy);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -116,6 +183,7 @@ int main(int argc, char **argv)
         TL_CASE(bad_name_server_lists_are_refused_at_creation),
         TL_CASE(the_environment_names_the_name_server),
         TL_CASE(a_topic_without_route_is_an_error_that_names_it),
+        TL_CASE(a_send_whose_topic_becomes_readable_only_may_be_stored),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
