@@ -119,7 +119,7 @@ struct rq_send_counts {
 };
 
 /* All sends of a producer: window, free objects, and what shutdown waits for. Counted: the
- * producer, and each object that is not free. */
+ * producer, each object that is not free, and the work from posting until it has run. */
 struct rq_send_pool {
     struct rq_mpsc completed; /* asynchronous sends that wait for their callback */
     struct rq_work work;      /* posted when completed stops being empty */

@@ -52,22 +52,36 @@ static void post_event(struct rq_send_op *op, bool cut)
     rq_events_post(pool->events, event);
 }
 
+static void post_work(struct rq_send_pool *pool)
+{
+    rq_mutex_lock(&pool->lock);
+    if (pool->executor) {
+        rq_executor_post(pool->executor, &pool->work);
+        rq_mutex_unlock(&pool->lock);
+    } else { /* the pool has ended meanwhile: all was called back */
+        rq_send_unlock_and_drop(pool, 1);
+    }
+}
+
 void rq_send_post_work(struct rq_task *task)
 {
-    struct rq_send_pool *pool = RQ_CONTAINER_OF(task, struct rq_send_pool, post_work);
-    rq_executor_post(pool->executor, &pool->work);
+    post_work(RQ_CONTAINER_OF(task, struct rq_send_pool, post_work));
 }
 
 /* Once for all that is completed until the callback thread looks. On the loop at the end of the
  * turn, when the answers of a whole read are there: a callback thread that is quicker than the loop
- * would be woken for each of them. */
+ * would be woken for each of them. The work has a reference of the pool: the run before it may take
+ * what it is posted for, and the producer be gone when it is its turn. */
 static void wake_callbacks(struct rq_send_pool *pool)
 {
     if (atomic_exchange_explicit(&pool->work_posted, true, memory_order_acq_rel)) {
         return;
     }
+    rq_mutex_lock(&pool->lock);
+    pool->refs++;
+    rq_mutex_unlock(&pool->lock);
     if (!rq_loop_in(pool->loop) || !rq_loop_post(pool->loop, &pool->post_work)) {
-        rq_executor_post(pool->executor, &pool->work);
+        post_work(pool);
     }
 }
 
@@ -95,8 +109,9 @@ static void call_back(struct rq_send_op *op)
 
 static void post_completion(struct rq_send_op *op)
 {
-    if (rq_mpsc_push(&op->pool->completed, &op->completed)) {
-        wake_callbacks(op->pool);
+    struct rq_send_pool *pool = op->pool; /* once pushed, op may be called back and gone */
+    if (rq_mpsc_push(&pool->completed, &op->completed)) {
+        wake_callbacks(pool);
     }
 }
 
@@ -153,6 +168,7 @@ static void leave_window_all(struct rq_send_pool *pool, struct rq_mpsc_node *fir
     rq_mutex_unlock(&pool->lock);
 }
 
+/* With what they hold of the pool goes the reference of the work. */
 static void consume_all(struct rq_send_pool *pool, struct rq_mpsc_node *first)
 {
     rq_mutex_lock(&pool->lock);
@@ -172,7 +188,7 @@ static void consume_all(struct rq_send_pool *pool, struct rq_mpsc_node *first)
             rq_list_add_tail(&done, &op->node);
         }
     }
-    unsigned refs = 0;
+    unsigned refs = 1;
     rq_mutex_lock(&pool->lock);
     for (struct rq_list *node; (node = rq_list_pop(&done)); refs++) {
         rq_send_put_free_locked(pool, RQ_CONTAINER_OF(node, struct rq_send_op, node));

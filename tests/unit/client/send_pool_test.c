@@ -124,6 +124,49 @@ START_TEST(a_send_that_ends_while_it_is_started_is_not_cut_off)
 }
 END_TEST
 
+struct gate_work {
+    struct rq_work work;
+    struct rq_waiter waiter;
+};
+
+static void wait_at_gate(struct rq_work *work)
+{
+    rq_waiter_wait(&RQ_CONTAINER_OF(work, struct gate_work, work)->waiter);
+}
+
+static void tell_end(struct rq_work *work)
+{
+    rq_waiter_done(&RQ_CONTAINER_OF(work, struct gate_work, work)->waiter);
+}
+
+/* The run before takes a completion of which the work is still to be posted: then the producer may
+ * go while the callback thread is busy for another one. */
+START_TEST(a_pool_stays_until_its_work_on_the_callback_thread_has_run)
+{
+    struct gate_work gate = {.work.run = wait_at_gate};
+    struct gate_work end = {.work.run = tell_end};
+    struct rq_executor *executor = NULL;
+    rq_waiter_init(&gate.waiter);
+    rq_waiter_init(&end.waiter);
+    ck_assert_int_eq(rq_executor_get(&executor, NULL), RMQ_OK);
+    rq_executor_post(executor, &gate.work);
+    struct rq_send_op *op = take(RQ_SEND_ASYNC);
+    ck_assert(rq_send_started(op));
+    rq_send_deliver(op);
+    ck_assert_ptr_eq(rq_mpsc_take_all(&pool->completed), &op->completed);
+    rq_send_consumed(op);
+    ck_assert(rq_send_pool_drain(pool, rq_deadline_ms(WAIT_MS)));
+    ck_assert_uint_eq(pool->refs, 2); /* the producer's and the work's */
+    rq_send_pool_end(pool);
+    rq_send_pool_release(pool);
+    rq_executor_post(executor, &end.work);
+    rq_waiter_done(&gate.waiter);
+    rq_waiter_wait(&end.waiter);
+    rq_executor_put(executor);
+    rq_loop_put(loop);
+}
+END_TEST
+
 Suite *send_pool_suite(void)
 {
     Suite *suite = suite_create("send_pool");
@@ -133,6 +176,10 @@ Suite *send_pool_suite(void)
     tcase_add_test(tc, a_send_that_was_started_is_told_by_the_shutdown);
     tcase_add_loop_test(tc, a_send_that_was_not_started_is_given_back_though_it_was_cut_off, 0, 5);
     tcase_add_test(tc, a_send_that_ends_while_it_is_started_is_not_cut_off);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("end");
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, a_pool_stays_until_its_work_on_the_callback_thread_has_run);
     suite_add_tcase(suite, tc);
     return suite;
 }
