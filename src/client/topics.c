@@ -263,6 +263,19 @@ static void default_answered(void *user, struct rq_in *answer, const rmq_error *
     }
 }
 
+/* Of what waits now, which may have come while the query was under way. */
+static void note_default_queues(struct rq_topic *topic)
+{
+    topic->default_queues = 0;
+    RQ_LIST_FOREACH_SAFE(node, next, &topic->lookups)
+    {
+        struct rq_lookup *lookup = RQ_CONTAINER_OF(node, struct rq_lookup, node);
+        if (lookup->default_queues > topic->default_queues) {
+            topic->default_queues = lookup->default_queues;
+        }
+    }
+}
+
 static void route_answered(void *user, struct rq_in *answer, const rmq_error *err)
 {
     struct rq_topic *topic = query_ended(user);
@@ -277,6 +290,7 @@ static void route_answered(void *user, struct rq_in *answer, const rmq_error *er
         route_came(topic, answer, 0);
         return;
     }
+    note_default_queues(topic);
     if (answer->header->code == RQ_RESP_TOPIC_NOT_EXIST && topic->default_queues > 0 &&
         !topic->route) {
         ask(topic, RQ_TOPIC_DEFAULT, default_answered);
@@ -314,14 +328,6 @@ static void refresh(struct rq_topic *topic)
 {
     if (topic->asking) {
         return;
-    }
-    topic->default_queues = 0;
-    RQ_LIST_FOREACH_SAFE(node, next, &topic->lookups)
-    {
-        struct rq_lookup *lookup = RQ_CONTAINER_OF(node, struct rq_lookup, node);
-        if (lookup->default_queues > topic->default_queues) {
-            topic->default_queues = lookup->default_queues;
-        }
     }
     ask(topic, topic->name, route_answered);
 }

@@ -2,7 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * A producer and its name servers: those that are dead, silent or unknown are skipped, lists that
- * make no sense are refused, and the environment may name them.
+ * make no sense are refused, and the environment may name them; routes that are made or change
+ * while a send is under way.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,37 @@ static void the_environment_names_the_name_server(void)
     tl_cluster_stop(&cluster);
 }
 
+/* While a consumer of the same client asks for it, which makes no topics. */
+static void a_send_makes_its_topic_though_a_consumer_asks_for_it_already(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    struct tl_proxy *slow = tl_proxy_start(cluster.namesrv);
+    TL_CHECK(tl_proxy_script(slow, "delay response 105 times -1 ms 500"));
+    struct tl_cluster through = cluster;
+    snprintf(through.namesrv, sizeof through.namesrv, "%s", tl_proxy_addr(slow));
+    snprintf(through.topic, sizeof through.topic, "MadeByASend");
+    rmq_consumer_options consumer_options = tl_consumer_options(&through);
+    consumer_options.instance_name = "both";
+    rmq_consumer *consumer = tl_consumer_start(&through, &consumer_options);
+    tl_producer_options_init(&options);
+    options.producer_group = "g";
+    options.namesrv_addr = through.namesrv;
+    options.instance_name = "both";
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_message *message = tl_message(through.topic, "x", 1);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    rmq_consumer_destroy(consumer);
+    tl_proxy_stop(slow);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_topic_without_route_is_an_error_that_names_it(void)
 {
     rmq_error *err = NULL;
@@ -182,6 +214,7 @@ int main(int argc, char **argv)
         TL_CASE(an_unknown_host_fails_with_its_name_and_the_process_lives),
         TL_CASE(bad_name_server_lists_are_refused_at_creation),
         TL_CASE(the_environment_names_the_name_server),
+        TL_CASE(a_send_makes_its_topic_though_a_consumer_asks_for_it_already),
         TL_CASE(a_topic_without_route_is_an_error_that_names_it),
         TL_CASE(a_send_whose_topic_becomes_readable_only_may_be_stored),
     };
