@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "client/ask.h"
 #include "client/producer.h"
+#include "client/producer_queue.h"
 #include "client/send_result.h"
 #include "client/trace_encode.h"
 #include "wire/message.h"
@@ -108,15 +109,21 @@ rmq_status rmq_producer_prepare_transaction(rmq_producer *producer, const rmq_me
 
 /* ---- ending ---- */
 
-/* The address of the broker that has the half message. */
+/* The address of the broker that has the half message. The route is looked up when it was forgotten
+ * since. */
 static rmq_status find_broker(const struct rmq_transaction *transaction, struct rq_buf *addr,
                               rmq_error **err)
 {
+    struct rmq_producer *producer = transaction->producer;
     const char *name = transaction->result->broker_name;
-    struct rq_route *route =
-        rq_instance_route(transaction->producer->instance, rq_slice_str(transaction->topic));
-    const struct rq_route_broker *broker =
-        route ? rq_route_find_broker(route, rq_slice_str(name)) : NULL;
+    struct rq_route *route = NULL;
+    rmq_status st =
+        rq_producer_route(producer, transaction->topic, strlen(transaction->topic),
+                          rq_producer_deadline_ms(producer, rq_mono_ms(), 0), &route, err);
+    if (st != RMQ_OK) {
+        return st;
+    }
+    const struct rq_route_broker *broker = rq_route_find_broker(route, rq_slice_str(name));
     const char *found = broker ? rq_route_addr_of(broker, RQ_MASTER_ID) : NULL;
     if (found) {
         rq_buf_add_str(addr, found);
