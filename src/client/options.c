@@ -37,10 +37,14 @@ static const struct rq_option producer_options[] = {
              86400000,
              "Most ms that an attempt but the last may take; -1: an equal share of what is left, "
              "while another broker could take the message."),
-    NUMBER32("retryTimesWhenSendFailed", PRODUCER(retry_times_when_send_failed), "2", 0, 1000,
-             "Attempts after the first of a blocking send."),
+    NUMBER32(
+        "retryTimesWhenSendFailed", PRODUCER(retry_times_when_send_failed), "2", 0, 1000,
+        "Attempts after the first of a blocking send. Waiting for an only broker that cannot be "
+        "reached is none."),
     NUMBER32("retryTimesWhenSendAsyncFailed", PRODUCER(retry_times_when_send_async_failed), "2", 0,
-             1000, "Attempts after the first of an asynchronous send."),
+             1000,
+             "Attempts after the first of an asynchronous send. Waiting for an only broker that "
+             "cannot be reached is none."),
     BOOLEAN("retryAnotherBrokerWhenNotStoreOK", PRODUCER(retry_another_broker_when_not_store_ok),
             "false",
             "Whether a blocking send goes to another broker when the answer is a flush or slave "
