@@ -2,6 +2,7 @@
 /* Copyright The librmq Authors */
 /* Ordered consumers: the messages of a queue one after the other, by one member at a time, whatever
  * fails, moves or stops. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -358,36 +359,52 @@ static void a_lock_is_given_back_when_its_consumer_stops(void)
     tl_cluster_stop(&cluster);
 }
 
+struct leaving {
+    rmq_consumer *consumer;
+    rmq_events *events;
+    rmq_batch *batch;
+    char words[80];
+};
+
+/* When the queue is to be given up. */
+static void *finish_batch(void *arg)
+{
+    struct leaving *leaving = arg;
+    rmq_error *err = NULL;
+    tl_take_notice(leaving->events, RMQ_EVENT_REBALANCED, leaving->words);
+    TL_EQUAL(atomic_load(&order.total), 0);
+    atomic_store(&order.lanes[0].last, 1);
+    TL_OK(rmq_consumer_finish(leaving->consumer, leaving->batch, RMQ_CONSUME_SUCCESS, &err));
+    rmq_batch_destroy(leaving->batch);
+    return NULL;
+}
+
 /* The program does not poll again, so nobody takes the queue's turn to find that it is shut. */
 static void a_polled_queue_moves_when_its_batch_is_finished(void)
 {
     struct tl_cluster cluster;
-    rmq_events *events = NULL;
-    rmq_batch *batch = NULL;
+    struct leaving leaving = {0};
+    pthread_t finisher;
     rmq_error *err = NULL;
-    char words[80];
     tl_cluster_start(&cluster, 1);
-    snprintf(words, sizeof words, "%s -", cluster.topic);
-    TL_OK(rmq_events_create(&events, &err));
+    snprintf(leaving.words, sizeof leaving.words, "%s -", cluster.topic);
+    TL_OK(rmq_events_create(&leaving.events, &err));
     rmq_consumer_options options = ordered_options(&cluster, NULL);
     options.client_ip = "10.0.0.2";
-    options.events = events;
-    rmq_consumer *last = tl_consumer_start(&cluster, &options);
+    options.events = leaving.events;
+    leaving.consumer = tl_consumer_start(&cluster, &options);
     tl_send_some(&cluster, 0, 3);
-    TL_OK(rmq_consumer_poll(last, &batch, 20000, &err));
+    TL_OK(rmq_consumer_poll(leaving.consumer, &leaving.batch, 20000, &err));
+    TL_EQUAL(pthread_create(&finisher, NULL, finish_batch, &leaving), 0);
     options = ordered_options(&cluster, tl_order_listener);
     options.client_ip = "10.0.0.1"; /* the first member has the only queue */
     rmq_consumer *first = tl_consumer_start(&cluster, &options);
-    tl_take_notice(events, RMQ_EVENT_REBALANCED, words);
-    TL_EQUAL(atomic_load(&order.total), 0);
-    atomic_store(&order.lanes[0].last, 1);
-    TL_OK(rmq_consumer_finish(last, batch, RMQ_CONSUME_SUCCESS, &err));
-    rmq_batch_destroy(batch);
     tl_order_wait(&order, 2, 20000);
     TL_EQUAL(atomic_load(&order.total), 2);
+    TL_EQUAL(pthread_join(finisher, NULL), 0);
     rmq_consumer_destroy(first);
-    rmq_consumer_destroy(last);
-    rmq_events_destroy(events);
+    rmq_consumer_destroy(leaving.consumer);
+    rmq_events_destroy(leaving.events);
     tl_cluster_stop(&cluster);
 }
 
