@@ -97,6 +97,19 @@ static void the_environment_names_the_name_server(void)
     tl_cluster_stop(&cluster);
 }
 
+#define GET_ROUTE 105
+
+struct question {
+    struct tl_proxy *proxy;
+    uint64_t seen;
+};
+
+static bool is_asked(void *arg)
+{
+    struct question *question = arg;
+    return tl_proxy_seen(question->proxy, GET_ROUTE) > question->seen;
+}
+
 /* While a consumer of the same client asks for it, which makes no topics. */
 static void a_send_makes_its_topic_though_a_consumer_asks_for_it_already(void)
 {
@@ -113,6 +126,7 @@ static void a_send_makes_its_topic_though_a_consumer_asks_for_it_already(void)
     snprintf(through.topic, sizeof through.topic, "MadeByASend");
     rmq_consumer_options consumer_options = tl_consumer_options(&through);
     consumer_options.instance_name = "both";
+    consumer_options.poll_name_server_interval_ms = 100;
     rmq_consumer *consumer = tl_consumer_start(&through, &consumer_options);
     tl_producer_options_init(&options);
     options.producer_group = "g";
@@ -120,6 +134,8 @@ static void a_send_makes_its_topic_though_a_consumer_asks_for_it_already(void)
     options.instance_name = "both";
     TL_OK(rmq_producer_create(&options, &producer, &err));
     rmq_message *message = tl_message(through.topic, "x", 1);
+    struct question next = {.proxy = slow, .seen = tl_proxy_seen(slow, GET_ROUTE)};
+    TL_CHECK(tl_wait(is_asked, &next, 10000));
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
