@@ -20,7 +20,7 @@
 #define MAX_QUEUED         ((size_t)64 << 20)
 #define MAX_IN_FLIGHT      65535
 #define BACKOFF_FIRST_MS   100
-#define BACKOFF_MOST_MS    2000
+#define BACKOFF_MOST_MS    4000
 
 void rq_peers_unref(struct rq_peers *peers)
 {

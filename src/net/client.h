@@ -4,7 +4,7 @@
  * Peers: the remote addresses of one client (or of a broker that registers with name servers), one
  * connection each, on one loop. A peer connects in the background at first use and again whenever
  * its connection ends while somebody holds it: at once the first time, then with back-off (100 ms,
- * growing to 2 s, with jitter: a producer and a consumer in one process stay below one attempt per
+ * growing to 4 s, with jitter: a producer and a consumer in one process stay below one attempt per
  * second and address together). Each attempt resolves the name anew and tries all its addresses. An
  * outage is logged when it starts and when it ends. Counterpart: NettyRemotingClient.
  */
@@ -37,7 +37,7 @@ struct rq_peers_options {
     int64_t connect_timeout_ms; /* per address; 0 = 3000 */
     int64_t idle_ms;            /* 0 = 120000 */
     int64_t backoff_first_ms;   /* 0 = 100 */
-    int64_t backoff_most_ms;    /* 0 = 2000; the wait is half of it or more */
+    int64_t backoff_most_ms;    /* 0 = 4000; the wait is half of it or more */
     size_t max_frame;           /* 0 = RQ_NET_MAX_FRAME */
     size_t max_queued;          /* output bytes per connection; 0 = 64 MiB */
     int32_t max_async;          /* asynchronous calls in flight of all peers together; 0 = 65535 */
