@@ -293,8 +293,6 @@ void rq_schedule_write(struct rq_schedule *schedule, struct rq_buf *out)
     rq_mutex_unlock(&schedule->lock);
 }
 
-/* Of a log that has lost its end, the level goes on there: at its first run that would be behind
- * what has come meanwhile. */
 static rmq_status read_levels(void *user, const cJSON *root)
 {
     struct rq_schedule *schedule = user;
@@ -306,8 +304,7 @@ static rmq_status read_levels(void *user, const cJSON *root)
         int64_t offset = 0;
         if (rq_slice_to_i32(rq_slice_str(item->string), &level) && level >= 1 &&
             level <= schedule->level_count && rq_json_value_i64(item, &offset) && offset >= 0) {
-            int64_t max = rq_store_max_offset(schedule->broker->store, schedule_topic, level - 1);
-            schedule->levels[level - 1].offset = offset < max ? offset : max;
+            schedule->levels[level - 1].offset = offset;
         }
     }
     return RMQ_OK;
@@ -316,6 +313,15 @@ static rmq_status read_levels(void *user, const cJSON *root)
 rmq_status rq_schedule_load(struct rq_schedule *schedule, rmq_error **err)
 {
     return rq_table_file_load(&schedule->file, read_levels, schedule, err);
+}
+
+void rq_schedule_fit(struct rq_schedule *schedule)
+{
+    for (int i = 0; i < schedule->level_count; i++) {
+        struct rq_delay_level *level = &schedule->levels[i];
+        int64_t max = rq_store_max_offset(schedule->broker->store, schedule_topic, i);
+        level->offset = level->offset < max ? level->offset : max;
+    }
 }
 
 static void write_file(void *table, struct rq_buf *out, const char *line)

@@ -51,6 +51,9 @@ struct rq_schedule {
 rmq_status rq_schedule_init(struct rq_schedule *schedule, struct rmq_broker *broker,
                             struct rq_loop *background, const char *path, rmq_error **err);
 rmq_status rq_schedule_load(struct rq_schedule *schedule, rmq_error **err);
+/* Before it is started: a level whose queue has lost its end goes on there. Its first run would
+ * find that out behind what has come meanwhile. */
+void rq_schedule_fit(struct rq_schedule *schedule);
 void rq_schedule_start(struct rq_schedule *schedule);
 void rq_schedule_stop(struct rq_schedule *schedule); /* waits; not on the background loop */
 void rq_schedule_free(struct rq_schedule *schedule);

@@ -221,6 +221,7 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
     st = st ? st : rq_transactions_init(&broker->transactions, broker, broker->background, err);
     st = st ? st : rq_pops_init(&broker->pops, broker, broker->background, err);
     if (!st) {
+        rq_schedule_fit(&broker->schedule);
         rq_pops_load(&broker->pops);
     }
     st = st ? st : rq_system_topics(broker, err);

@@ -454,6 +454,8 @@ START_TEST(delays_beyond_a_log_that_has_lost_its_end_go_on_at_its_end)
     write_text(path, "{\"offsetTable\":{\"1\":5}}");
     ck_assert_int_eq(rq_schedule_init(&schedule, broker, broker->background, path, NULL), RMQ_OK);
     ck_assert_int_eq(rq_schedule_load(&schedule, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_schedule_offset(&schedule, 1), 5);
+    rq_schedule_fit(&schedule);
     ck_assert_int_eq(rq_schedule_offset(&schedule, 1), 0);
     rq_schedule_free(&schedule);
     rmq_broker_stop(broker);
