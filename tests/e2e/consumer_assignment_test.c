@@ -34,6 +34,8 @@ static rmq_consumer_options options_of(const struct tl_cluster *cluster)
     options.consume_thread_nums = 4;
     options.client_rebalance = false;
     options.rebalance_interval_ms = 200;
+    /* the retry topic, with what was popped and not consumed, is new in the middle of a case */
+    options.poll_name_server_interval_ms = 1000;
     options.broker_suspend_max_time_ms = 1000;
     options.pop_invisible_time_ms = INVISIBLE_MS;
     options.listener = tl_seen_listener;

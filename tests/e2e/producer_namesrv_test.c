@@ -218,8 +218,8 @@ static void a_send_whose_topic_becomes_readable_only_may_be_stored(void)
     rmq_error_destroy(err);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
+    tl_proxy_stop(proxy); /* it asks the name server */
     tl_namesrv_stop(replaced.ns);
-    tl_proxy_stop(proxy);
     tl_cluster_stop(&cluster);
 }
 
