@@ -110,30 +110,34 @@ int64_t rq_order_result(struct rq_pool *pool, struct rq_turn *turn, struct rq_pu
     return 0;
 }
 
+/* Takes the reference over, for the task. */
+static void post_left(struct rq_owned *owned)
+{
+    if (atomic_exchange(&owned->left_posted, true) ||
+        !rq_consumer_post(owned->consumer, &owned->left)) {
+        rq_owned_release(owned);
+    }
+}
+
 void rq_order_left(struct rq_pool *pool, struct rq_turn *turn, int64_t wait_ms)
 {
     (void)pool;
     struct rq_owned *owned = of_turn(turn);
-    bool posted = false;
     if (wait_ms > 0) {
         atomic_store(&owned->park_ms, wait_ms);
     }
     if (wait_ms > 0 || atomic_load(&owned->wants_hands)) {
-        posted = !atomic_exchange(&owned->left_posted, true) &&
-                 rq_consumer_post(owned->consumer, &owned->left);
-    }
-    if (!posted) {
+        post_left(owned);
+    } else {
         rq_owned_release(owned);
     }
 }
 
 void rq_order_hands_off(struct rq_owned *owned)
 {
-    if (atomic_load(&owned->wants_hands) && !atomic_exchange(&owned->left_posted, true)) {
+    if (atomic_load(&owned->wants_hands)) {
         rq_owned_retain(owned);
-        if (!rq_consumer_post(owned->consumer, &owned->left)) {
-            rq_owned_release(owned);
-        }
+        post_left(owned);
     }
 }
 

@@ -412,7 +412,7 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
             finish(op);
             return;
         }
-        (void)rq_send_waits_for_broker(op, status, now);
+        rq_send_uncount_wait(op, status, now);
         blame_broker(op, now);
         rq_send_make_attempts(op);
         return;

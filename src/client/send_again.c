@@ -51,16 +51,14 @@ static void find_leader(struct rq_send_op *op)
 
 /* ---- a broker that cannot be reached ---- */
 
-bool rq_send_waits_for_broker(struct rq_send_op *op, rmq_status status, int64_t now_ms)
+void rq_send_uncount_wait(struct rq_send_op *op, rmq_status status, int64_t now_ms)
 {
     bool unreached = (status == RMQ_ERR_CONNECT || status == RMQ_ERR_RESOLVE) &&
                      !op->call.maybe_sent && op->call.deadline_ms > now_ms;
-    if (!unreached || op->fixed_queue ||
-        rq_fault_has_spare(op->route, op->queue.broker->health, now_ms)) {
-        return false;
+    if (unreached && !op->fixed_queue &&
+        !rq_fault_has_spare(op->route, op->queue.broker->health, now_ms)) {
+        op->attempts_max++;
     }
-    op->attempts_max++;
-    return true;
 }
 
 /* ---- pauses ---- */

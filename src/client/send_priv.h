@@ -63,7 +63,7 @@ bool rq_send_pause_first(struct rq_send_op *op, int32_t code, int64_t now_ms);
  * other broker could take it, waiting for this one is no attempt, unless the attempt's share is
  * used up. Gives the send one more attempt then. One to a fixed queue waits within its attempt
  * instead, in order. */
-bool rq_send_waits_for_broker(struct rq_send_op *op, rmq_status status, int64_t now_ms);
+void rq_send_uncount_wait(struct rq_send_op *op, rmq_status status, int64_t now_ms);
 
 /* The broker does not lead the logical queue: nothing is stored and nobody is to blame, so being
  * asked at the wrong place is no attempt. The newest route tells who does; while queues are being
