@@ -209,8 +209,11 @@ static void a_send_that_nobody_listens_to_says_so(void)
     tl_namesrv_stop(ns);
 }
 
+/* The only broker of a topic, away for a while; a name server knows it from the start. */
 struct late_broker {
-    const char *port;
+    char addr[64];
+    struct tl_namesrv *namesrv;
+    pthread_t thread;
     rmq_broker *broker;
 };
 
@@ -221,34 +224,42 @@ static void *start_late(void *arg)
     rmq_broker_config *config = NULL;
     tl_pause(DOWN_MS);
     TL_OK(rmq_broker_config_create(&config, &err));
-    TL_OK(rmq_broker_config_set(config, "listenPort", late->port, &err));
+    TL_OK(rmq_broker_config_set(config, "listenPort", strrchr(late->addr, ':') + 1, &err));
     TL_OK(rmq_broker_start(config, &late->broker, &err));
     rmq_broker_config_destroy(config);
     return NULL;
 }
 
+static void late_begin(struct late_broker *late)
+{
+    char brokers[128];
+    close(tl_port_silent(late->addr, sizeof late->addr));
+    late->namesrv = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "late@%s", late->addr);
+    tl_namesrv_brokers(late->namesrv, "Topic", brokers, 4);
+    TL_EQUAL(pthread_create(&late->thread, NULL, start_late, late), 0);
+}
+
+static void late_stop(struct late_broker *late)
+{
+    rmq_broker_stop(late->broker);
+    tl_namesrv_stop(late->namesrv);
+}
+
 /* A connection that is refused took nothing of the message. */
 static void a_send_waits_for_its_only_broker_until_the_deadline(void)
 {
-    char addr[64];
-    char brokers[128];
-    pthread_t thread;
+    struct late_broker late;
     rmq_error *err = NULL;
-    close(tl_port_silent(addr, sizeof addr));
-    struct late_broker late = {strrchr(addr, ':') + 1, NULL};
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "late@%s", addr);
-    tl_namesrv_brokers(ns, "Topic", brokers, 4);
-    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
+    late_begin(&late);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(late.namesrv), WAIT_MS);
     rmq_message *message = tl_message("Topic", "outage", 6);
-    TL_EQUAL(pthread_create(&thread, NULL, start_late, &late), 0);
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
-    pthread_join(thread, NULL);
+    pthread_join(late.thread, NULL);
     TL_EQUAL(tl_stored(rmq_broker_namesrv_addr(late.broker), "Topic"), 1);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
-    rmq_broker_stop(late.broker);
-    tl_namesrv_stop(ns);
+    late_stop(&late);
 }
 
 struct in_line {
@@ -289,25 +300,17 @@ static void sends_by_a_key_keep_their_order_while_the_broker_is_away(void)
 {
     static struct in_line sent[LINE];
     static atomic_int ends;
-    char addr[64];
-    char brokers[128];
-    pthread_t thread;
-    close(tl_port_silent(addr, sizeof addr));
-    struct late_broker late = {strrchr(addr, ':') + 1, NULL};
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "late@%s", addr);
-    tl_namesrv_brokers(ns, "Topic", brokers, 4);
-    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
-    TL_EQUAL(pthread_create(&thread, NULL, start_late, &late), 0);
+    struct late_broker late;
+    late_begin(&late);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(late.namesrv), WAIT_MS);
     send_in_line(producer, sent, &ends);
-    pthread_join(thread, NULL);
+    pthread_join(late.thread, NULL);
     TL_CHECK(tl_wait(has_ended, &ends, 2 * WAIT_MS));
     for (int i = 0; i < LINE; i++) {
         TL_EQUAL(sent[i].offset, i);
     }
     rmq_producer_destroy(producer);
-    rmq_broker_stop(late.broker);
-    tl_namesrv_stop(ns);
+    late_stop(&late);
 }
 
 static void a_lost_answer_is_reported_as_maybe_stored(void)
