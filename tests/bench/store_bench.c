@@ -24,6 +24,7 @@
 
 #include "base/crc.h"
 #include "base/sys.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "store/store.h"
 
@@ -311,6 +312,102 @@ static void *sync_worker(void *arg)
     return NULL;
 }
 
+/* As the broker has them: writers that wait without a thread each. One thread appends for all whose
+ * last message is on disk. */
+struct crowd {
+    struct rq_mutex lock;
+    struct rq_cond some;
+    struct member *ready; /* guarded by lock */
+};
+
+struct member {
+    struct rq_store_waiter waiter;
+    struct crowd *crowd;
+    struct member *next;
+};
+
+static void be_ready(struct member *member, bool last)
+{
+    struct crowd *crowd = member->crowd;
+    rq_mutex_lock(&crowd->lock);
+    member->next = crowd->ready;
+    crowd->ready = member;
+    if (last) {
+        rq_cond_signal(&crowd->some);
+    }
+    rq_mutex_unlock(&crowd->lock);
+}
+
+static void on_member_flushed(struct rq_store_waiter *waiter, enum rq_put_status st)
+{
+    bool last = !waiter->more; /* the member may be gone behind be_ready */
+    if (st != RQ_PUT_OK) {
+        die(rq_put_status_name(st));
+    }
+    be_ready((struct member *)(void *)waiter, last);
+}
+
+static struct member *take_ready(struct crowd *crowd)
+{
+    rq_mutex_lock(&crowd->lock);
+    while (!crowd->ready) {
+        rq_cond_wait(&crowd->some, &crowd->lock);
+    }
+    struct member *list = crowd->ready;
+    crowd->ready = NULL;
+    rq_mutex_unlock(&crowd->lock);
+    return list;
+}
+
+/* Appends for the members of the list, at most `most`; returns for how many. */
+static int append_for(struct rq_store *store, struct member *list, int64_t most)
+{
+    int n = 0;
+    while (list && n < most) {
+        struct member *member = list;
+        struct rq_msg msg = message(n & 7);
+        struct rq_store_put put;
+        list = list->next;
+        if (rq_store_append(store, &msg, &put) != RQ_PUT_OK) {
+            die(put.reason);
+        }
+        n++;
+        if (!rq_store_park(store, put.next_commit_log_offset, &member->waiter)) {
+            be_ready(member, true);
+        }
+    }
+    rq_store_dispatch(store);
+    return n;
+}
+
+static void run_crowd(struct rq_store *store, int writers, int64_t count)
+{
+    struct crowd crowd = {.ready = NULL};
+    struct member *members = calloc((size_t)writers, sizeof *members);
+    if (!members) {
+        die("out of memory");
+    }
+    rq_mutex_init(&crowd.lock);
+    rq_cond_init(&crowd.some);
+    for (int i = 0; i < writers; i++) {
+        members[i] = (struct member){.waiter = {.done = on_member_flushed}, .crowd = &crowd};
+        be_ready(&members[i], false);
+    }
+    int64_t done = 0;
+    for (int64_t begun = 0; done < count;) {
+        struct member *list = take_ready(&crowd);
+        if (begun > 0) { /* each that is ready has got its answer */
+            for (const struct member *member = list; member; member = member->next) {
+                done++;
+            }
+        }
+        begun += append_for(store, list, count - begun);
+    }
+    rq_cond_destroy(&crowd.some);
+    rq_mutex_destroy(&crowd.lock);
+    free(members);
+}
+
 static void plain_sync(int count)
 {
     char path[300];
@@ -338,7 +435,10 @@ static void syncing(void)
     struct rq_store *store = open_store(true, true, false);
     struct clock began = start();
     run_workers(store, WRITERS, EACH, sync_worker);
-    report("sync flush, 64 writers", WRITERS * EACH, began);
+    report("sync flush, 64 threads", WRITERS * EACH, began);
+    began = start();
+    run_crowd(store, WRITERS, WRITERS * EACH * 4);
+    report("sync flush, 64 writers", WRITERS * EACH * 4, began);
     rq_store_close(store);
 }
 
