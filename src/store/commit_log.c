@@ -48,9 +48,12 @@ rmq_status rq_commit_log_init(struct rq_commit_log *log, const char *dir,
     rq_cond_init(&log->ahead_work);
     rq_write_buffers_init(&log->buffers);
     /* Pieces are quicker to bring into memory than pages, but each sync writes the last one again:
-     * too much for syncs that follow one another within a millisecond. */
+     * too much for syncs that follow one another within a millisecond. Of these each would also make
+     * every page of the map that was written read-only again: a system call for each append is less.
+     * Without memory for a stage appends go to the map. */
     struct rq_mapped_file_kind kind = file_kind;
     kind.page_by_page = options->flush_disk_type == RQ_FLUSH_SYNC;
+    log->stage = kind.page_by_page ? rq_alloc(RQ_COMMIT_LOG_STAGE) : NULL;
     return rq_mapped_file_queue_init(&log->files, dir, (size_t)options->mapped_file_size_commit_log,
                                      &kind);
 }
@@ -73,6 +76,7 @@ void rq_commit_log_free(struct rq_commit_log *log)
     }
     rq_mapped_file_queue_free(&log->files);
     rq_write_buffers_free(&log->buffers);
+    rq_free(log->stage);
     rq_cond_destroy(&log->ahead_work);
     rq_mutex_destroy(&log->ahead_lock);
     rq_mutex_destroy(&log->lock);
@@ -262,6 +266,15 @@ static void write_records(struct rq_commit_log *log, const struct rq_append *app
     log->put_bytes += append->total;
 }
 
+/* What write_records counted did not come about. */
+static void take_back(struct rq_commit_log *log, const struct rq_append *append,
+                      int64_t next_offset)
+{
+    count_messages(log, 0 - (unsigned long long)append->count);
+    log->put_bytes -= append->total;
+    append->queue->next_offset = next_offset;
+}
+
 /* The first bytes of an append land behind the end of the log, as after a write that failed half
  * way. */
 static void write_torn(struct rq_commit_log *log, const struct rq_append *append, char *to,
@@ -272,11 +285,18 @@ static void write_torn(struct rq_commit_log *log, const struct rq_append *append
     if (whole) {
         write_records(log, append, whole, out);
         memcpy(to, whole, bytes < append->total ? bytes : append->total);
-        count_messages(log, 0 - (unsigned long long)append->count);
-        log->put_bytes -= append->total;
-        append->queue->next_offset = next_offset;
+        take_back(log, append, next_offset);
         rq_free(whole);
     }
+}
+
+static enum rq_put_status write_failed(const struct rq_commit_log *log, int error,
+                                       struct rq_store_put *out)
+{
+    snprintf(out->reason, sizeof out->reason, "%swrite %s: %s",
+             error == ENOSPC || error == EDQUOT ? "disk full: " : "", log->current->path,
+             strerror(error));
+    return RQ_PUT_SERVICE_NOT_AVAILABLE;
 }
 
 /* What a test asked to go wrong with this append, for which there is room at to. */
@@ -289,13 +309,26 @@ static enum rq_put_status meet_faults(struct rq_commit_log *log, const struct rq
         write_torn(log, append, to, bytes, out);
         error = EIO;
     }
+    return error ? write_failed(log, error, out) : RQ_PUT_OK;
+}
+
+/* There is room. */
+static enum rq_put_status write_append(struct rq_commit_log *log, const struct rq_append *append,
+                                       struct rq_mapped_file *file, size_t pos,
+                                       struct rq_store_put *out)
+{
+    if (!log->stage || file->buffer || append->total > RQ_COMMIT_LOG_STAGE) {
+        write_records(log, append, place(file, pos), out);
+        return RQ_PUT_OK;
+    }
+    int64_t next_offset = append->queue->next_offset;
+    write_records(log, append, log->stage, out);
+    int error = rq_mapped_file_write(file, pos, log->stage, append->total);
     if (!error) {
         return RQ_PUT_OK;
     }
-    snprintf(out->reason, sizeof out->reason, "%swrite %s: %s",
-             error == ENOSPC || error == EDQUOT ? "disk full: " : "", log->current->path,
-             strerror(error));
-    return RQ_PUT_SERVICE_NOT_AVAILABLE;
+    take_back(log, append, next_offset);
+    return write_failed(log, error, out);
 }
 
 enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
@@ -320,11 +353,13 @@ enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
     }
     out->commit_log_offset = file->start + (int64_t)pos;
     out->store_timestamp = store_time(log);
-    enum rq_put_status met = meet_faults(log, append, place(file, pos), out);
-    if (met != RQ_PUT_OK) {
-        return met;
+    enum rq_put_status st = meet_faults(log, append, place(file, pos), out);
+    if (st == RQ_PUT_OK) {
+        st = write_append(log, append, file, pos, out);
     }
-    write_records(log, append, place(file, pos), out);
+    if (st != RQ_PUT_OK) {
+        return st;
+    }
     rq_mapped_file_set_written(file, pos + append->total);
     atomic_store_explicit(&log->max_offset, out->next_commit_log_offset, memory_order_release);
     rq_log_ahead_look_locked(log, file, pos, pos + append->total);

@@ -17,6 +17,9 @@
 /* Most bytes of one reservation of blocks. */
 #define RQ_COMMIT_LOG_LAST_STEP ((size_t)64 << 20)
 
+/* Records of an append up to this size are made on the stage. */
+#define RQ_COMMIT_LOG_STAGE ((size_t)64 << 10)
+
 struct rq_commit_log {
     /* immutable after init */
     const struct rq_store_options *options;
@@ -26,8 +29,11 @@ struct rq_commit_log {
     /* guarded by lock (rank 70) */
     struct rq_mutex lock;
     struct rq_mapped_file *current; /* the last of files, borrowed */
-    int64_t last_timestamp;         /* store times never go back */
-    int64_t refuse_until_ms;        /* monotonic: no space, not tried again before */
+    /* Where records are made that a system call writes to the file; NULL = they are made in the map,
+     * or in the file's buffer. */
+    char *stage;
+    int64_t last_timestamp;  /* store times never go back */
+    int64_t refuse_until_ms; /* monotonic: no space, not tried again before */
     char refuse_reason[RQ_PUT_REASON_MAX];
     uint64_t put_bytes;
     /* atomic: written with the lock, read by anybody, relaxed. in_lock_since_ms: wall clock, 0 =

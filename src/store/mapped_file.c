@@ -200,9 +200,9 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
         size_t page_end = (upto + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE * RQ_STORE_PAGE;
         error = reserve_to(file, fd, page_end > file->size ? file->size : page_end);
     }
-    if (file->keeps_fd) {
+    if (fd != file->fd && file->keeps_fd) { /* else an append may be reading it */
         file->fd = fd;
-    } else {
+    } else if (fd != file->fd) {
         close(fd);
     }
     return error == 0 ? RMQ_OK : io_error(err, "reserve space in", file->path, error);
@@ -253,12 +253,26 @@ void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
     advise_reading(file, from, upto);
 }
 
+int rq_mapped_file_write(const struct rq_mapped_file *file, size_t at, const char *p, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t put = rq_sys_pwrite(file->fd, p + done, n - done, (off_t)(at + done));
+        if (put <= 0) {
+            return put < 0 ? errno : EIO;
+        }
+        done += (size_t)put;
+    }
+    return 0;
+}
+
 /* By an open file of its own, since the system tells an error of writing once to each open file:
- * the map's is for the flusher to hear. */
+ * the map's is for the flusher to hear. The map lets go of the pages before, of all at once: else
+ * each that is written is taken from it singly. */
 void rq_mapped_file_use_blocks(const struct rq_mapped_file *file, size_t from, size_t upto)
 {
     int fd = rq_sys_open(file->path, O_RDWR, 0);
     if (fd >= 0) {
+        madvise(file->data + from, upto - from, MADV_DONTNEED);
         (void)rq_sys_write_back(fd, (off_t)from, (off_t)(upto - from));
         close(fd);
     }

@@ -97,6 +97,12 @@ void rq_mapped_file_new_from(struct rq_mapped_file *file, size_t from);
  * system cannot do it. */
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto);
 
+/* Writes n bytes to `at`, where blocks are reserved: the map shows them, but none of its pages is
+ * dirty, so that a sync need not take the right to write from each of them, by a call to all
+ * processors, nor the next append fault to get it back. 0 or an errno, the bytes are undefined
+ * then. By who appends. */
+int rq_mapped_file_write(const struct rq_mapped_file *file, size_t at, const char *p, size_t n);
+
 /* Writes the touched pages of [from, upto), which may be written to meanwhile, to their blocks.
  * File systems note of a reserved block whether it was ever written: when that changes, a sync
  * waits for a turn of their journal, and later ones of the same block do not. Only a help that

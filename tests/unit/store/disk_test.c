@@ -129,6 +129,43 @@ START_TEST(a_file_that_cannot_be_mapped_refuses_until_it_can)
 }
 END_TEST
 
+static void wait_until_seen(struct fixture *fix, int64_t max)
+{
+    int64_t deadline = rq_mono_ms() + 10000;
+    while (rq_store_max_offset(fix->store, rq_slice("T", 1), 0) < max) {
+        ck_assert_int_lt(rq_mono_ms(), deadline);
+        usleep(1000);
+    }
+}
+
+/* With synchronous flush a system call writes the records, and may fail. */
+START_TEST(a_write_to_the_log_that_fails_is_told_and_leaves_no_message)
+{
+    struct fixture fix;
+    struct rq_store_put put;
+    fixture_begin(&fix);
+    fix.options.flush_disk_type = RQ_FLUSH_SYNC;
+    fixture_open(&fix);
+    ck_assert_int_eq(append(&fix, 0, &put), RQ_PUT_OK);
+    wait_until_seen(&fix, 1);
+    rq_sys_fail(RQ_SYS_WRITE, 1, EIO, true);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(append(&fix, 1, &put), RQ_PUT_SERVICE_NOT_AVAILABLE);
+        ck_assert_ptr_nonnull(strstr(put.reason, strerror(EIO)));
+        ck_assert_ptr_nonnull(strstr(put.reason, "commitlog/"));
+    }
+    rq_sys_fail(RQ_SYS_WRITE, 0, 0, false);
+    ck_assert_int_eq(append(&fix, 1, &put), RQ_PUT_OK);
+    ck_assert_int_eq(put.queue_offset, 1);
+    wait_until_seen(&fix, 2);
+    fixture_check_queue(&fix, "T", 0, 2, 0);
+    fixture_crash(&fix);
+    fixture_open(&fix);
+    fixture_check_queue(&fix, "T", 0, 2, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(a_torn_append_is_no_message_neither_now_nor_after_a_crash)
 {
     struct fixture fix;
@@ -238,6 +275,7 @@ Suite *disk_suite(void)
     tcase_add_test(tc, a_full_disk_refuses_with_the_reason_and_takes_messages_again_by_itself);
     tcase_add_test(tc, a_disk_that_fills_between_the_keys_of_a_message_leaves_each_key_once);
     tcase_add_test(tc, a_file_that_cannot_be_mapped_refuses_until_it_can);
+    tcase_add_test(tc, a_write_to_the_log_that_fails_is_told_and_leaves_no_message);
     tcase_add_test(tc, a_torn_append_is_no_message_neither_now_nor_after_a_crash);
     tcase_add_test(tc, while_the_dispatcher_pauses_nothing_new_is_seen);
     tcase_add_test(tc, a_power_cut_leaves_what_was_synced_and_any_part_of_the_rest);
