@@ -388,6 +388,7 @@ const void *rmq_message_body(const rmq_message *message, size_t *size)
 
 struct rmq_message *rq_message_copy(const struct rmq_message *message)
 {
+    struct rq_body *body = message->body;
     struct rmq_message *copy = rq_alloc(sizeof *copy);
     if (!copy) {
         return NULL;
@@ -402,7 +403,15 @@ struct rmq_message *rq_message_copy(const struct rmq_message *message)
         rq_free(copy);
         return NULL;
     }
-    copy->body = message->body ? rq_body_retain(message->body) : NULL;
+    if (body && rq_body_is_borrowed(body)) {
+        copy->body = copy_body(body->data, body->size);
+    } else if (body) {
+        copy->body = rq_body_retain(body);
+    }
+    if (body && !copy->body) {
+        rmq_message_destroy(copy);
+        return NULL;
+    }
     return copy;
 }
 

@@ -34,6 +34,11 @@ struct rq_body {
 struct rq_body *rq_body_retain(struct rq_body *body);
 void rq_body_release(struct rq_body *body); /* NULL is accepted */
 
+static inline bool rq_body_is_borrowed(const struct rq_body *body)
+{
+    return !body->free_fn && body->data != (const void *)(body + 1);
+}
+
 #define RQ_MESSAGE_INLINE 192 /* bytes of text that need no second allocation */
 
 struct rmq_message {
@@ -64,7 +69,7 @@ static inline struct rq_slice rq_message_pairs(const struct rmq_message *message
 rmq_status rq_message_copy_to(const struct rmq_message *message, const char *topic,
                               struct rmq_message **out, rmq_error **err);
 
-/* A message of its own with the same body; NULL when out of memory. */
+/* A message of its own with the same body, copied when it is borrowed; NULL when out of memory. */
 struct rmq_message *rq_message_copy(const struct rmq_message *message);
 
 /* Whether one queue is right for both: of one message group, or both of none. */

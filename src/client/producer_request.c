@@ -120,6 +120,7 @@ static rmq_status start(struct rmq_producer *producer, const rmq_message *messag
                         rmq_error **err)
 {
     struct rq_pending *request = rq_pending_create(producer->requests, timeout_ms);
+    /* Its body is the program's again with the reply, which may come while the send still tries. */
     rmq_message *copy = request ? rq_message_copy(message) : NULL;
     rmq_status st;
     if (copy) {

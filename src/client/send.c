@@ -31,11 +31,6 @@ static const char *topic_of(const struct rq_send_op *op)
 
 /* ---- the frame ---- */
 
-static bool is_borrowed(const struct rq_body *body)
-{
-    return !body->free_fn && body->data != (const void *)(body + 1);
-}
-
 static void release_body(void *user)
 {
     rq_body_release(user);
@@ -82,7 +77,7 @@ static rmq_status make_frame(const struct rq_send_op *op, int32_t flag, struct r
     struct rq_body *body = op->body;
     /* A borrowed body is the program's again when the send completes, which may be before a late
      * frame is written. */
-    bool copy = body->size <= BODY_COPY_MAX || is_borrowed(body);
+    bool copy = body->size <= BODY_COPY_MAX || rq_body_is_borrowed(body);
     struct rq_out *out = rq_out_create(HEADER_ROOM + op->topic_len + 2 * op->properties_len +
                                        (copy ? body->size : 0));
     if (!out) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * Requests and replies: many at once, each reply to its request; bodies of all sizes; what is known
- * when no reply comes, the replier is told that nobody waits, or the requester is shut down.
+ * Requests and replies: many at once, each reply to its request; bodies of all sizes; a reply that
+ * is quicker than the broker's own answer; what is known when no reply comes, the replier is told
+ * that nobody waits, or the requester is shut down.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/port.h"
 #include "lib/usage.h"
@@ -315,6 +317,77 @@ static void a_reply_is_at_another_broker_before_its_deadline(void)
     tl_cluster_stop(&other);
 }
 
+#define BORROWED "a borrowed request"
+
+struct borrowed {
+    char body[sizeof BORROWED];
+    atomic_bool back; /* the request has completed: the body is the program's again */
+};
+
+static void use_body(const rmq_message_view *reply, const rmq_error *err, void *user)
+{
+    struct borrowed *borrowed = user;
+    TL_CHECK(reply != NULL && err == NULL);
+    memset(borrowed->body, 'X', sizeof borrowed->body);
+    atomic_store(&borrowed->back, true);
+}
+
+static bool is_back(void *arg)
+{
+    return atomic_load(&((struct borrowed *)arg)->back);
+}
+
+/* Polls the request, which must have the body that was borrowed; replies to it unless replier is
+ * NULL. */
+static void poll_request(rmq_consumer *consumer, rmq_producer *replier)
+{
+    size_t size = 0;
+    rmq_error *err = NULL;
+    rmq_batch *batch = NULL;
+    TL_OK(rmq_consumer_poll(consumer, &batch, WAIT_MS, &err));
+    const char *body = rmq_message_view_body(rmq_batch_at(batch, 0), &size);
+    TL_EQUAL(size, sizeof BORROWED);
+    TL_CHECK(memcmp(body, BORROWED, size) == 0);
+    if (replier) {
+        TL_OK(rmq_producer_reply(replier, rmq_batch_at(batch, 0), "r", 1, WAIT_MS, &err));
+    }
+    TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
+    rmq_batch_destroy(batch);
+}
+
+static bool is_connected_again(void *arg)
+{
+    return tl_proxy_connections(arg) > 1;
+}
+
+/* The broker's answer to the send is lost, and noticed only when the connection ends. */
+static void a_request_that_is_sent_again_after_its_reply_has_its_body(void)
+{
+    static struct borrowed borrowed = {.body = BORROWED};
+    struct tl_detour detour;
+    rmq_error *err = NULL;
+    rmq_message *message = NULL;
+    tl_detour_start(&detour, QUEUES, NULL);
+    TL_CHECK(tl_proxy_script(detour.proxy, "drop response 310 times 1"));
+    rmq_producer *producer = tl_producer(&detour.through);
+    rmq_producer *replier = tl_producer(&detour.cluster);
+    rmq_consumer *consumer = tl_consumer(&detour.cluster, "*", NULL, NULL);
+    TL_OK(rmq_message_create(detour.cluster.topic, &message, &err));
+    TL_OK(rmq_message_borrow_body(message, borrowed.body, sizeof borrowed.body));
+    TL_OK(rmq_producer_request_async(producer, message, 60000, use_body, &borrowed, &err));
+    poll_request(consumer, replier);
+    TL_CHECK(tl_wait(is_back, &borrowed, WAIT_MS));
+    tl_proxy_refuse(detour.proxy, true);
+    TL_CHECK(tl_wait(is_connected_again, detour.proxy, WAIT_MS));
+    tl_proxy_refuse(detour.proxy, false);
+    poll_request(consumer, NULL);
+    rmq_message_destroy(message);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(replier);
+    rmq_producer_destroy(producer);
+    tl_detour_stop(&detour);
+}
+
 static void a_shutdown_completes_all_requests(void)
 {
     static struct one ones[MANY];
@@ -433,6 +506,7 @@ int main(int argc, char **argv)
         TL_CASE(a_request_that_no_broker_takes_says_so),
         TL_CASE(a_replier_is_told_that_nobody_waits_any_more),
         TL_CASE(a_reply_is_at_another_broker_before_its_deadline),
+        TL_CASE(a_request_that_is_sent_again_after_its_reply_has_its_body),
         TL_CASE(a_shutdown_completes_all_requests),
         TL_CASE(replies_come_as_events_too),
         TL_CASE(events_of_requests_outlive_their_producer),

@@ -175,6 +175,24 @@ START_TEST(a_body_belongs_to_whom_the_verb_says)
 }
 END_TEST
 
+START_TEST(a_copy_has_a_borrowed_body_of_its_own)
+{
+    rmq_message *message = make();
+    size_t size = 0;
+    ck_assert_int_eq(rmq_message_copy_body(message, "hello", 5), RMQ_OK);
+    rmq_message *copy = rq_message_copy(message);
+    ck_assert_ptr_eq(copy->body, message->body);
+    rmq_message_destroy(copy);
+    char text[] = "borrowed";
+    ck_assert_int_eq(rmq_message_borrow_body(message, text, 8), RMQ_OK);
+    copy = rq_message_copy(message);
+    memset(text, 'X', 8);
+    ck_assert(memcmp(rmq_message_body(copy, &size), "borrowed", 8) == 0 && size == 8);
+    rmq_message_destroy(copy);
+    rmq_message_destroy(message);
+}
+END_TEST
+
 START_TEST(a_body_that_cannot_be_taken_stays_the_callers)
 {
     rmq_message *message = make();
@@ -297,6 +315,7 @@ Suite *message_suite(void)
     tcase_add_test(cases, texts_of_a_message_may_be_given_back_to_it);
     tcase_add_test(cases, what_the_protocol_cannot_carry_is_refused);
     tcase_add_test(cases, a_body_belongs_to_whom_the_verb_says);
+    tcase_add_test(cases, a_copy_has_a_borrowed_body_of_its_own);
     tcase_add_test(cases, a_body_that_cannot_be_taken_stays_the_callers);
     tcase_add_test(cases, unique_ids_are_unique_across_threads_and_a_fork);
     tcase_add_test(cases, ids_made_with_an_old_time_are_unique);
