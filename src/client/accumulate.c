@@ -135,8 +135,8 @@ static rmq_status begin_carrier(struct batch *batch, rmq_error **err)
         rq_send_pool_untake(op);
         return st;
     }
-    op->route = rq_instance_route(producer->instance,
-                                  rq_slice(batch->envelope->text, batch->envelope->topic_len));
+    op->route = rq_instance_publish_route(
+        producer->instance, rq_slice(batch->envelope->text, batch->envelope->topic_len));
     rq_send_begin(op);
     return RMQ_OK;
 }

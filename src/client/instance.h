@@ -137,9 +137,12 @@ void rq_instance_unwatch(struct rq_instance *instance, struct rq_watch *watch);
  * waiting. */
 struct rq_route *rq_instance_route(struct rq_instance *instance, struct rq_slice topic);
 
+/* The same for who sends: NULL, too, when no queue of it takes messages; a look-up asks anew then. */
+struct rq_route *rq_instance_publish_route(struct rq_instance *instance, struct rq_slice topic);
+
 /* One look-up of a topic, with an answer in any case: done is called once, on the loop, never
- * within the call. default_queues > 0: an unknown topic gets TBW102's brokers. A fresh snapshot is
- * used at once unless refresh. */
+ * within the call. default_queues > 0: for a send, an unknown topic gets TBW102's brokers. A
+ * snapshot that is there is used at once unless refresh, or for a send that finds no queue in it. */
 struct rq_lookup {
     struct rq_task task;
     struct rq_list node;

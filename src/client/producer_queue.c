@@ -37,7 +37,7 @@ static bool is_closed(struct rmq_producer *producer)
 rmq_status rq_producer_route(struct rmq_producer *producer, const char *topic, size_t topic_len,
                              int64_t deadline_ms, struct rq_route **out, rmq_error **err)
 {
-    *out = rq_instance_route(producer->instance, rq_slice(topic, topic_len));
+    *out = rq_instance_publish_route(producer->instance, rq_slice(topic, topic_len));
     rmq_error *why = NULL;
     rmq_status st = RMQ_OK;
     for (int64_t slice = 0; !*out && slice < deadline_ms && !is_closed(producer);) {
@@ -191,7 +191,8 @@ rmq_status rq_target_find(struct rmq_producer *producer, struct rq_send_target *
     const rmq_message *message = messages[0];
     rmq_status st = rq_target_is_chosen(target) ? RMQ_OK : take_group(target, messages, count, err);
     if (st == RMQ_OK && !rq_target_is_chosen(target)) {
-        *route = rq_instance_route(producer->instance, rq_slice(message->text, message->topic_len));
+        *route = rq_instance_publish_route(producer->instance,
+                                           rq_slice(message->text, message->topic_len));
         return RMQ_OK; /* without one, the operation looks it up */
     }
     if (st == RMQ_OK) {

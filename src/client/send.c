@@ -281,10 +281,10 @@ static bool is_own_fault(rmq_status status)
 static void renew_route(struct rq_send_op *op)
 {
     struct rq_route *newest =
-        op->fixed_queue
-            ? NULL
-            : rq_instance_route(op->producer->instance, rq_slice(topic_of(op), op->topic_len));
-    if (newest && newest->publish_count > 0) {
+        op->fixed_queue ? NULL
+                        : rq_instance_publish_route(op->producer->instance,
+                                                    rq_slice(topic_of(op), op->topic_len));
+    if (newest) {
         struct rq_route *old = op->route;
         op->queue = (struct rq_route_queue){0};
         op->route = newest;

@@ -75,6 +75,16 @@ struct rq_route *rq_instance_route(struct rq_instance *instance, struct rq_slice
     return route;
 }
 
+struct rq_route *rq_instance_publish_route(struct rq_instance *instance, struct rq_slice name)
+{
+    struct rq_route *route = rq_instance_route(instance, name);
+    if (route && route->publish_count == 0) {
+        rq_route_release(route);
+        route = NULL;
+    }
+    return route;
+}
+
 /* ---- waiting for a route ---- */
 
 static void end_lookup(struct rq_lookup *lookup, struct rq_route *route, const rmq_error *err)
@@ -357,7 +367,9 @@ static void begin_lookup(struct rq_task *task)
         fail_lookup(lookup, RMQ_ERR_NOMEM, "out of memory");
         return;
     }
-    if (topic->route && !lookup->refresh) {
+    /* A broker that is away, or a topic that may not be written, may have come back since. */
+    bool useless = lookup->default_queues > 0 && topic->route && topic->route->publish_count == 0;
+    if (topic->route && !lookup->refresh && !useless) {
         end_lookup(lookup, topic->route, NULL);
         return;
     }

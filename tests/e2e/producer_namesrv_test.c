@@ -5,6 +5,7 @@
  * make no sense are refused, and the environment may name them; routes that are made or change
  * while a send is under way.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,81 @@ static void a_send_whose_topic_becomes_readable_only_may_be_stored(void)
     tl_cluster_stop(&cluster);
 }
 
+static const char *const slave_only =
+    "{\"brokerDatas\":[{\"brokerAddrs\":{1:\"127.0.0.1:1\"},\"brokerName\":\"a\","
+    "\"cluster\":\"DefaultCluster\"}],\"filterServerTable\":{},"
+    "\"queueDatas\":[{\"brokerName\":\"a\",\"perm\":6,\"readQueueNums\":4,\"topicSysFlag\":0,"
+    "\"writeQueueNums\":4}]}";
+
+struct outcome {
+    atomic_bool done;
+    rmq_status status;
+};
+
+static void take_outcome(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    struct outcome *outcome = user;
+    outcome->status = result ? RMQ_OK : rmq_error_status(err);
+    atomic_store(&outcome->done, true);
+}
+
+static bool is_done(void *arg)
+{
+    return atomic_load(&((struct outcome *)arg)->done);
+}
+
+enum way { PLAIN, BY_KEY, ONE_WAY, TOGETHER, WAYS };
+
+static rmq_status send_in(enum way way, rmq_producer *producer, const rmq_message *message)
+{
+    struct outcome outcome = {.status = RMQ_ERR_TIMEOUT};
+    rmq_error *err = NULL;
+    rmq_send_options options;
+    rmq_send_options_init(&options, sizeof options);
+    options.sharding_key = way == BY_KEY ? "key" : NULL;
+    rmq_status st =
+        way == TOGETHER  ? rmq_producer_send_async(producer, message, take_outcome, &outcome, &err)
+        : way == ONE_WAY ? rmq_producer_send_oneway(producer, message, &err)
+                         : rmq_producer_send_with(producer, message, &options, NULL, &err);
+    rmq_error_destroy(err);
+    if (way == TOGETHER && st == RMQ_OK) {
+        TL_CHECK(tl_wait(is_done, &outcome, 30000));
+        st = outcome.status;
+    }
+    return st;
+}
+
+/* The first route is kept for 30 s, unless somebody asks for another. */
+static void sends_go_on_as_soon_as_a_topic_has_a_master_again(void)
+{
+    struct tl_cluster cluster;
+    char brokers[128];
+    tl_cluster_start(&cluster, 4);
+    tl_cluster_needs_own(&cluster);
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "a@%s", rmq_broker_addr(cluster.broker));
+    rmq_message *message = tl_message(cluster.topic, "x", 1);
+    for (enum way way = PLAIN; way < WAYS; way++) {
+        rmq_error *err = NULL;
+        rmq_producer *producer = NULL;
+        rmq_producer_options options;
+        tl_producer_options_init(&options);
+        options.producer_group = "g";
+        options.namesrv_addr = tl_namesrv_addr(ns);
+        options.auto_batch = way == TOGETHER;
+        TL_OK(rmq_producer_create(&options, &producer, &err));
+        tl_namesrv_route(ns, cluster.topic, 0, slave_only);
+        TL_EQUAL(send_in(way, producer, message), RMQ_ERR_NO_ROUTE);
+        TL_EQUAL(send_in(way, producer, message), RMQ_ERR_NO_ROUTE);
+        tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
+        TL_EQUAL(send_in(way, producer, message), RMQ_OK);
+        rmq_producer_destroy(producer);
+    }
+    rmq_message_destroy(message);
+    tl_namesrv_stop(ns);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -233,6 +309,7 @@ int main(int argc, char **argv)
         TL_CASE(a_send_makes_its_topic_though_a_consumer_asks_for_it_already),
         TL_CASE(a_topic_without_route_is_an_error_that_names_it),
         TL_CASE(a_send_whose_topic_becomes_readable_only_may_be_stored),
+        TL_CASE(sends_go_on_as_soon_as_a_topic_has_a_master_again),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
