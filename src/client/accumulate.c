@@ -256,7 +256,8 @@ static rmq_status add_locked(struct batch *batch, struct rq_send_op *op, const r
 {
     size_t body_at = batch->body.len;
     size_t ids_at = batch->ids.len;
-    rmq_status st = rq_send_add_item(message, op->more_pairs, op->started_ms, op->unique_id,
+    size_t n = rq_unique_id(op->started_ms, op->unique_id);
+    rmq_status st = rq_send_add_item(message, op->more_pairs, rq_slice(op->unique_id, n),
                                      &batch->body, &batch->ids, err);
     if (st == RMQ_OK && !rq_send_started(op)) {
         batch->body.len = body_at;

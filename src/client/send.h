@@ -231,10 +231,11 @@ rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const
  * and some room. */
 #define RQ_SEND_ITEM_OWN 128
 
-/* Appends one record to a batch and its id to ids, with commas between. id has RQ_UNIQUE_ID_MAX + 1
- * bytes. Nothing is appended on an error but RMQ_ERR_NOMEM. */
-rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs, int64_t mono_ms,
-                            char *id, struct rq_buf *out, struct rq_buf *ids, rmq_error **err);
+/* Appends one record to a batch and its id to ids, with commas between. Nothing is appended on an
+ * error but RMQ_ERR_NOMEM. */
+rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs,
+                            struct rq_slice id, struct rq_buf *out, struct rq_buf *ids,
+                            rmq_error **err);
 
 /* A batch whose records are there; takes body and ids over. envelope: a message with the topic and
  * the wait flag of all. */

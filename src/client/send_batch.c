@@ -74,16 +74,27 @@ rmq_status rq_send_check_batch(const struct rmq_producer *producer,
     return st;
 }
 
-rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs, int64_t mono_ms,
-                            char *id, struct rq_buf *out, struct rq_buf *ids, rmq_error **err)
+static void add_id(struct rq_buf *ids, struct rq_slice id)
 {
-    size_t n = rq_unique_id(mono_ms, id);
+    size_t comma = ids->len > 0;
+    if (rq_buf_reserve(ids, comma + id.n)) {
+        char *p = ids->data + ids->len;
+        *p = ',';
+        memcpy(p + comma, id.p, id.n);
+        ids->len += comma + id.n;
+    }
+}
+
+rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pairs,
+                            struct rq_slice id, struct rq_buf *out, struct rq_buf *ids,
+                            rmq_error **err)
+{
     size_t at =
         rq_batch_begin(out, message->flag, rq_slice(message->body->data, message->body->size));
     size_t properties_at = out->len;
     rq_send_add_pairs(out, rq_message_pairs(message), true);
     rq_send_add_pairs(out, more_pairs, true);
-    rq_send_add_own(out, id, n, message->wait_store_ok, 0);
+    rq_send_add_own(out, id.p, id.n, message->wait_store_ok, 0);
     if (rq_buf_status(out) == RMQ_OK) {
         rmq_status st = rq_send_check_properties(out->len - properties_at, topic_of(message), err);
         if (st != RMQ_OK) {
@@ -92,10 +103,7 @@ rmq_status rq_send_add_item(const rmq_message *message, struct rq_slice more_pai
         }
     }
     rq_batch_end(out, at);
-    if (ids->len > 0) {
-        rq_buf_add_char(ids, ',');
-    }
-    rq_buf_add(ids, id, n);
+    add_id(ids, id);
     rmq_status st = rq_buf_status(out) != RMQ_OK ? rq_buf_status(out) : rq_buf_status(ids);
     return st == RMQ_OK ? st : rq_error_set(err, st, "batch for topic %s", topic_of(message));
 }
@@ -104,10 +112,12 @@ static rmq_status encode_batch(struct rq_send_op *op, const rmq_message *const *
                                size_t count, struct rq_buf *out, struct rq_buf *ids,
                                rmq_error **err)
 {
-    char id[RQ_UNIQUE_ID_MAX + 1];
+    struct rq_unique_ids unique;
     rmq_status st = RMQ_OK;
+    rq_unique_ids_take(&unique, op->started_ms, count);
     for (size_t i = 0; i < count && st == RMQ_OK; i++) {
-        st = rq_send_add_item(messages[i], op->more_pairs, op->started_ms, id, out, ids, err);
+        size_t n = rq_unique_ids_next(&unique);
+        st = rq_send_add_item(messages[i], op->more_pairs, rq_slice(unique.text, n), out, ids, err);
     }
     size_t limit = (size_t)op->producer->options.max_message_size;
     if (st == RMQ_OK && out->len > limit) {

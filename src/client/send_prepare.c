@@ -100,10 +100,15 @@ void rq_send_add_own(struct rq_buf *out, const char *unique_id, size_t unique_n,
 {
     static const char wait_true[] = RQ_PROP_WAIT "\001true\002" RQ_PROP_UNIQ_KEY "\001";
     static const char wait_false[] = RQ_PROP_WAIT "\001false\002" RQ_PROP_UNIQ_KEY "\001";
-    rq_buf_add(out, wait ? wait_true : wait_false,
-               (wait ? sizeof wait_true : sizeof wait_false) - 1);
-    rq_buf_add(out, unique_id, unique_n);
-    rq_buf_add_char(out, RQ_PROP_VALUE_END);
+    const char *begin = wait ? wait_true : wait_false;
+    size_t begin_n = (wait ? sizeof wait_true : sizeof wait_false) - 1;
+    if (rq_buf_reserve(out, begin_n + unique_n + 1)) {
+        char *p = out->data + out->len;
+        memcpy(p, begin, begin_n);
+        memcpy(p + begin_n, unique_id, unique_n);
+        p[begin_n + unique_n] = RQ_PROP_VALUE_END;
+        out->len += begin_n + unique_n + 1;
+    }
     if (delay_level > 0) {
         rq_buf_add_str(out, RQ_PROP_DELAY "\001");
         rq_buf_add_i64(out, delay_level);

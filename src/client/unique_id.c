@@ -25,6 +25,7 @@
 
 #define MONTH_MS             ((int64_t)28 * 86400000)
 #define COUNTER_BITS         16
+#define TAIL_BYTES           6                        /* behind the prefix: time 4, counter 2 */
 #define LONGER_THAN_MONTH_MS ((int64_t)35 * 86400000) /* lies in the next month, and only there */
 
 struct origin {
@@ -131,35 +132,60 @@ static const struct origin *make_origin(struct origin *spare, int64_t mono_ms)
  * The time of an id, in ms of the monotonic clock, and in the low 16 bits the counter, which goes
  * on: later than any before, so no two are equal. Who comes with an old time, since it had to wait
  * for a processor, gets the time of the last one, and a counter that runs over takes the time on by
- * a ms.
+ * a ms. The count - 1 moments that follow are the caller's, too.
  */
-static uint64_t next_moment(int64_t mono_ms)
+static uint64_t next_moment(int64_t mono_ms, size_t count)
 {
     uint64_t now = (uint64_t)mono_ms << COUNTER_BITS;
-    uint64_t last = atomic_load_explicit(&last_moment, memory_order_relaxed);
-    uint64_t next;
+    uint64_t before = atomic_load_explicit(&last_moment, memory_order_relaxed);
+    uint64_t first;
     do {
-        next = last < now ? now | (uint16_t)(last + 1) : last + 1;
-    } while (!atomic_compare_exchange_weak_explicit(&last_moment, &last, next, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return next;
+        first = before < now ? now | (uint16_t)(before + 1) : before + 1;
+    } while (!atomic_compare_exchange_weak_explicit(&last_moment, &before, first + count - 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return first;
 }
 
-size_t rq_unique_id(int64_t mono_ms, char out[RQ_UNIQUE_ID_MAX + 1])
+/* The part of the text that time makes. */
+static void write_time(struct rq_unique_ids *ids)
+{
+    uint8_t time[4];
+    rq_store_be32(time, (uint32_t)((int64_t)(ids->moment >> COUNTER_BITS) + ids->offset_ms));
+    rq_hex_upper(time, sizeof time, ids->text + ids->prefix_len);
+}
+
+void rq_unique_ids_take(struct rq_unique_ids *ids, int64_t mono_ms, size_t count)
 {
     struct origin spare;
     const struct origin *origin = atomic_load_explicit(&current_origin, memory_order_acquire);
     if (!is_current(origin, mono_ms)) {
         origin = make_origin(&spare, mono_ms);
     }
-    uint8_t tail[6];
-    uint64_t moment = next_moment(mono_ms);
-    int64_t ms = (int64_t)(moment >> COUNTER_BITS);
-    rq_store_be32(tail, (uint32_t)(ms + origin->wall_minus_mono_ms - origin->month_start_ms));
-    rq_store_be16(tail + 4, (uint16_t)moment);
-    memcpy(out, origin->prefix, origin->prefix_len);
-    rq_hex_upper(tail, sizeof tail, out + origin->prefix_len);
-    char *end = out + origin->prefix_len + 2 * sizeof tail;
-    *end = '\0';
-    return (size_t)(end - out);
+    ids->moment = next_moment(mono_ms, count);
+    ids->offset_ms = origin->wall_minus_mono_ms - origin->month_start_ms;
+    ids->prefix_len = origin->prefix_len;
+    memcpy(ids->text, origin->prefix, origin->prefix_len);
+    ids->text[origin->prefix_len + 2 * TAIL_BYTES] = '\0';
+    write_time(ids);
+}
+
+size_t rq_unique_ids_next(struct rq_unique_ids *ids)
+{
+    uint8_t counter[2];
+    rq_store_be16(counter, (uint16_t)ids->moment);
+    if ((uint16_t)ids->moment == 0) { /* it ran over */
+        write_time(ids);
+    }
+    rq_hex_upper(counter, sizeof counter, ids->text + ids->prefix_len + 8);
+    ids->moment++;
+    return ids->prefix_len + 2 * TAIL_BYTES;
+}
+
+size_t rq_unique_id(int64_t mono_ms, char out[RQ_UNIQUE_ID_MAX + 1])
+{
+    struct rq_unique_ids ids;
+    rq_unique_ids_take(&ids, mono_ms, 1);
+    size_t n = rq_unique_ids_next(&ids);
+    memcpy(out, ids.text, n + 1);
+    return n;
 }

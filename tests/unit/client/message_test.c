@@ -286,6 +286,30 @@ START_TEST(ids_made_with_an_old_time_are_unique)
 }
 END_TEST
 
+/* More than the counter can tell apart within one ms. */
+START_TEST(ids_taken_together_follow_one_another_and_are_nobody_elses)
+{
+    static char many[3 * 65536][RQ_UNIQUE_ID_MAX + 1];
+    size_t n = sizeof many / sizeof many[0];
+    struct rq_unique_ids taken;
+    struct rq_unique_parts first, last;
+    rq_unique_ids_take(&taken, rq_mono_ms(), n - 1);
+    (void)rq_unique_id(rq_mono_ms(), many[n - 1]);
+    for (size_t i = 0; i + 1 < n; i++) {
+        ck_assert_uint_eq(rq_unique_ids_next(&taken), strlen(taken.text));
+        memcpy(many[i], taken.text, sizeof taken.text);
+    }
+    ck_assert_int_eq(rq_msgid_parse_unique(rq_slice_str(many[0]), &first, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_msgid_parse_unique(rq_slice_str(many[n - 2]), &last, NULL), RMQ_OK);
+    uint64_t begin = (uint64_t)first.month_ms << 16 | (uint16_t)first.counter;
+    ck_assert_uint_eq((uint64_t)last.month_ms << 16 | (uint16_t)last.counter, begin + n - 2);
+    qsort(many, n, sizeof many[0], compare_ids);
+    for (size_t i = 1; i < n; i++) {
+        ck_assert_str_ne(many[i - 1], many[i]);
+    }
+}
+END_TEST
+
 START_TEST(a_unique_id_tells_pid_and_time_as_java_reads_it)
 {
     char id[RQ_UNIQUE_ID_MAX + 1];
@@ -319,6 +343,7 @@ Suite *message_suite(void)
     tcase_add_test(cases, a_body_that_cannot_be_taken_stays_the_callers);
     tcase_add_test(cases, unique_ids_are_unique_across_threads_and_a_fork);
     tcase_add_test(cases, ids_made_with_an_old_time_are_unique);
+    tcase_add_test(cases, ids_taken_together_follow_one_another_and_are_nobody_elses);
     tcase_add_test(cases, a_unique_id_tells_pid_and_time_as_java_reads_it);
     suite_add_tcase(suite, cases);
     return suite;

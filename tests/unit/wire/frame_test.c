@@ -135,23 +135,37 @@ static rmq_status decode_many(int count, enum rq_serialize serialize)
     return st;
 }
 
-/* Reader and writer look at eight bytes at once: each place in them must count. */
+static void check_text_comes_back(const char *text)
+{
+    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, 1, NULL, NULL);
+    struct rq_buf out;
+    struct rq_frame frame;
+    rq_buf_init(&out, 0);
+    spec.remark = rq_slice_str(text);
+    ck_assert_int_eq(rq_frame_encode(&out, &spec, 0, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_frame_decode(out.data, out.len, &frame, NULL), RMQ_OK);
+    ck_assert_msg(rq_slice_eq_str(frame.header.remark, text), "%s", text);
+    rq_buf_free(&out);
+}
+
+/* Reader and writer look at eight bytes at once, the reader of a long text at more: each place in
+ * them must count. */
 START_TEST(a_text_with_an_escape_at_any_place_comes_back)
 {
     static const char *const specials[] = {"\"", "\\", "\001", "\037", "\n", "\177", "\303\274"};
-    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, 1, NULL, NULL);
+    static const char plain[] = "abcdefghijklmnopqrst";
     for (size_t i = 0; i < 20 * 20 * sizeof specials / sizeof specials[0]; i++) {
         char text[64];
-        snprintf(text, sizeof text, "%.*s%s%.*s", (int)(i % 20), "abcdefghijklmnopqrst",
-                 specials[i / 400], (int)(i / 20 % 20), "ABCDEFGHIJKLMNOPQRST");
-        spec.remark = rq_slice_str(text);
-        struct rq_buf out;
-        struct rq_frame frame;
-        rq_buf_init(&out, 0);
-        ck_assert_int_eq(rq_frame_encode(&out, &spec, 0, NULL), RMQ_OK);
-        ck_assert_int_eq(rq_frame_decode(out.data, out.len, &frame, NULL), RMQ_OK);
-        ck_assert_msg(rq_slice_eq_str(frame.header.remark, text), "%s", text);
-        rq_buf_free(&out);
+        snprintf(text, sizeof text, "%.*s%s%.*s", (int)(i % 20), plain, specials[i / 400],
+                 (int)(i / 20 % 20), "ABCDEFGHIJKLMNOPQRST");
+        check_text_comes_back(text);
+    }
+    for (size_t i = 0; i < 200 * sizeof specials / sizeof specials[0]; i++) {
+        char text[256];
+        size_t n = i % 200;
+        memset(text, 'a', n);
+        snprintf(text + n, sizeof text - n, "%s%.*s", specials[i / 200], (int)(i % 7), plain);
+        check_text_comes_back(text);
     }
 }
 END_TEST
