@@ -371,20 +371,27 @@ $(B)/%.pc: pkgconfig/%.pc.in Makefile force
 	    -e 's|@libdir@|$(call below_prefix,$(libdir))|' -e 's|@includedir@|$(call below_prefix,$(includedir))|' \
 	    -e 's|@VERSION@|$(VERSION)|' $< > $@
 
+# Folders may have blanks in their names: only the shell, with quotes, puts them together. Of the folder of documents, which may be
+# shared with others, only ours go.
+DOCUMENTS := README.md ChangeLog LICENSE NOTICE
 install: libs command $(PC)
-	$(Q)$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/rmq $(DESTDIR)$(docdir)
-	$(Q)$(INSTALL) -m 755 $(COMMAND) $(DESTDIR)$(bindir)/rmq
-	$(Q)$(INSTALL) -m 644 $(ARCHIVES) $(DESTDIR)$(libdir)
-	$(Q)$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(libdir)
-	$(Q)for l in librmq librmq-broker; do ln -sf $$l.so.$(VERSION) $(DESTDIR)$(libdir)/$$l.so.$(SOVERSION) && \
-	    ln -sf $$l.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$l.so; done
-	$(Q)$(INSTALL) -m 644 $(PC) $(DESTDIR)$(libdir)/pkgconfig
-	$(Q)$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(includedir)/rmq
-	$(Q)$(INSTALL) -m 644 README.md ChangeLog LICENSE NOTICE $(DESTDIR)$(docdir)
+	$(Q)$(INSTALL) -d "$(DESTDIR)$(bindir)" "$(DESTDIR)$(libdir)/pkgconfig" "$(DESTDIR)$(includedir)/rmq" "$(DESTDIR)$(docdir)"
+	$(Q)$(INSTALL) -m 755 $(COMMAND) "$(DESTDIR)$(bindir)/rmq"
+	$(Q)$(INSTALL) -m 644 $(ARCHIVES) "$(DESTDIR)$(libdir)"
+	$(Q)$(INSTALL) -m 755 $(SHARED) "$(DESTDIR)$(libdir)"
+	$(Q)for l in librmq librmq-broker; do ln -sf $$l.so.$(VERSION) "$(DESTDIR)$(libdir)/$$l.so.$(SOVERSION)" && \
+	    ln -sf $$l.so.$(SOVERSION) "$(DESTDIR)$(libdir)/$$l.so" || exit 1; done
+	$(Q)$(INSTALL) -m 644 $(PC) "$(DESTDIR)$(libdir)/pkgconfig"
+	$(Q)$(INSTALL) -m 644 $(HEADERS) "$(DESTDIR)$(includedir)/rmq"
+	$(Q)$(INSTALL) -m 644 $(DOCUMENTS) "$(DESTDIR)$(docdir)"
 uninstall:
-	$(Q)rm -f $(DESTDIR)$(bindir)/rmq $(addprefix $(DESTDIR)$(libdir)/pkgconfig/,rmq.pc rmq-broker.pc) \
-	    $(foreach l,librmq librmq-broker,$(addprefix $(DESTDIR)$(libdir)/$(l),.a .so .so.$(SOVERSION) .so.$(VERSION)))
-	$(Q)rm -rf $(DESTDIR)$(includedir)/rmq $(DESTDIR)$(docdir)
+	$(Q)rm -f "$(DESTDIR)$(bindir)/rmq"
+	$(Q)for f in $(notdir $(PC)); do rm -f "$(DESTDIR)$(libdir)/pkgconfig/$$f" || exit 1; done
+	$(Q)for l in librmq librmq-broker; do for end in a so so.$(SOVERSION) so.$(VERSION); do \
+	    rm -f "$(DESTDIR)$(libdir)/$$l.$$end" || exit 1; done; done
+	$(Q)rm -rf "$(DESTDIR)$(includedir)/rmq"
+	$(Q)for f in $(DOCUMENTS); do rm -f "$(DESTDIR)$(docdir)/$$f" || exit 1; done
+	$(Q)rmdir "$(DESTDIR)$(docdir)" 2> /dev/null || true
 
 DIST := librmq-$(VERSION)
 dist:
