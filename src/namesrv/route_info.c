@@ -105,6 +105,9 @@ static void remove_addr(struct rq_route_info *info, struct rq_live_broker *broke
             (broker->addr_count - index) * sizeof *broker->addrs);
     if (broker->addr_count == 0) {
         remove_broker(info, broker);
+    } else if (broker->acting_master && broker->addrs[0].id != 0) {
+        /* a slave that stands for the master is not written to; a master that comes back is new */
+        (void)rq_route_info_set_write(info, rq_slice_str(broker->name), false);
     }
 }
 

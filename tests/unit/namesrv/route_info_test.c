@@ -364,6 +364,21 @@ START_TEST(the_lowest_slave_stands_for_a_missing_master_where_that_is_allowed)
 }
 END_TEST
 
+START_TEST(a_slave_stands_for_a_master_that_has_gone_until_one_comes_back)
+{
+    const struct rq_route_form acting = {.acting_master = true};
+    enroll_for("a", 0, "1:1", NULL, true, false);
+    enroll_for("a", 1, "2:2", NULL, true, false);
+    ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "{\"0\":\"1:1\",\"1\":\"2:2\"}"));
+    rq_route_info_unregister(&info, name("a"), name("1:1"));
+    ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "{\"0\":\"2:2\"}"));
+    ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "\"perm\":4"));
+    enroll_for("a", 0, "1:1", NULL, true, false);
+    ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "{\"0\":\"1:1\",\"1\":\"2:2\"}"));
+    ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "\"perm\":6"));
+}
+END_TEST
+
 START_TEST(a_zone_sees_its_own_brokers_and_those_without_a_master)
 {
     const struct rq_route_form zone = {.zone = name("East")};
@@ -408,6 +423,7 @@ Suite *route_info_suite(void)
     TCase *tc = tcase_create("route_info");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_lowest_slave_stands_for_a_missing_master_where_that_is_allowed);
+    tcase_add_test(tc, a_slave_stands_for_a_master_that_has_gone_until_one_comes_back);
     tcase_add_test(tc, a_zone_sees_its_own_brokers_and_those_without_a_master);
     tcase_add_test(tc, a_topic_that_is_not_registered_any_more_goes_when_that_is_wanted);
     tcase_add_test(tc, queues_can_be_registered_for_a_known_broker_only);
