@@ -257,7 +257,7 @@ static rmq_status put_topics(struct rq_route_info *info, const struct rq_live_br
                              bool first)
 {
     bool changed = first || !rq_data_version_equal(&entry->version, &topics->version);
-    bool prime_slave = entry->id != 0;
+    bool without_write = entry->id != 0 && broker->acting_master;
     for (size_t i = 0; i < topics->count; i++) {
         const struct rq_topic_config *config = &topics->topics[i];
         if (!config->name || !*config->name) {
@@ -265,7 +265,7 @@ static rmq_status put_topics(struct rq_route_info *info, const struct rq_live_br
         }
         const struct rq_live_topic *topic = rq_map_get(&info->topics, rq_slice_str(config->name));
         if ((changed || !find_queues(topic, broker->name)) &&
-            put_queues(info, broker->name, config, prime_slave)) {
+            put_queues(info, broker->name, config, without_write)) {
             return RMQ_ERR_NOMEM;
         }
     }
@@ -334,6 +334,15 @@ static bool has_names(const struct rq_hdr_register_broker *header)
     return true;
 }
 
+/* Whether its topics count: those of the master, or without one of the lowest slave. Brokers before
+ * 5.0, which tell nothing of acting masters, have no such slave. */
+static bool is_prime(const struct rq_live_broker *broker, const struct rq_live_addr *entry,
+                     const struct rq_hdr_register_broker *header)
+{
+    return entry->id == 0 ||
+           (entry == &broker->addrs[0] && RQ_HAS(register_broker, header, enable_acting_master));
+}
+
 enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_hdr_register_broker *header,
                                                const struct rq_topic_table *topics,
@@ -371,7 +380,7 @@ enum rq_register_result rq_route_info_register(struct rq_route_info *info,
         RQ_LOG(INFO, "broker registered", "broker=%s id=%lld addr=%s topics=%zu", broker->name,
                (long long)entry->id, entry->addr, topics->count);
     }
-    bool prime = entry->id == 0 || (broker->acting_master && entry == &broker->addrs[0]);
+    bool prime = is_prime(broker, entry, header);
     if (prime && put_topics(info, broker, entry, topics, first)) {
         return RQ_REGISTER_NOMEM;
     }

@@ -346,9 +346,9 @@ static void enroll_for(const char *broker, int64_t id, const char *addr, const c
                                             .cluster_name = name("C"),
                                             .ha_server_addr = name("ha"),
                                             .broker_id = id,
-                                            .zone_name = name(zone),
-                                            .enable_acting_master = acting};
+                                            .zone_name = name(zone)};
     const struct rq_live_addr *master = NULL;
+    RQ_SET(register_broker, &header, enable_acting_master, acting);
     ck_assert_int_eq(rq_route_info_register(&info, &header, &table, addr, 0, &master),
                      RQ_REGISTERED);
 }
@@ -361,6 +361,17 @@ START_TEST(the_lowest_slave_stands_for_a_missing_master_where_that_is_allowed)
     enroll_for("a", 2, "2:2", NULL, true, false);
     ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "{\"0\":\"1:1\",\"2\":\"2:2\"}"));
     ck_assert_ptr_nonnull(strstr(route_in("T", &plain), "{\"1\":\"1:1\",\"2\":\"2:2\"}"));
+}
+END_TEST
+
+START_TEST(the_topics_of_a_slave_without_master_count_unless_it_is_older_than_that)
+{
+    const struct rq_route_form plain = {0};
+    enroll_for("a", 1, "1:1", NULL, false, false);
+    enroll("b", 1, "2:2", 1, "T", 4, 0);
+    ck_assert_ptr_nonnull(strstr(route_in("T", &plain), "{\"1\":\"1:1\"}"));
+    ck_assert_ptr_nonnull(strstr(route_in("T", &plain), "\"perm\":6"));
+    ck_assert_ptr_null(strstr(route_in("T", &plain), "2:2"));
 }
 END_TEST
 
@@ -423,6 +434,7 @@ Suite *route_info_suite(void)
     TCase *tc = tcase_create("route_info");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_lowest_slave_stands_for_a_missing_master_where_that_is_allowed);
+    tcase_add_test(tc, the_topics_of_a_slave_without_master_count_unless_it_is_older_than_that);
     tcase_add_test(tc, a_slave_stands_for_a_master_that_has_gone_until_one_comes_back);
     tcase_add_test(tc, a_zone_sees_its_own_brokers_and_those_without_a_master);
     tcase_add_test(tc, a_topic_that_is_not_registered_any_more_goes_when_that_is_wanted);
