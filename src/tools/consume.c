@@ -2,8 +2,9 @@
 /* Copyright The librmq Authors */
 /*
  * `rmq consume`: receives messages and prints them, a line each. Workers poll the consumer, so that
- * exactly --count messages are taken; the main thread waits for a signal, the deadline, or the last
- * message, and prints events meanwhile. Counterpart: mqadmin consumeMessage.
+ * exactly --count messages are taken, or the rest of a batch with them; the main thread waits for a
+ * signal, the deadline, or the last message, and prints events meanwhile. Counterpart: mqadmin
+ * consumeMessage.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -89,7 +90,7 @@ static void settle(struct consume *c, int64_t printed, bool broken)
     c->claimed += printed - 1;
     c->printed += printed;
     c->broken = c->broken || broken;
-    bool wake = c->broken || c->printed == c->count;
+    bool wake = c->broken || (c->count >= 0 && c->printed >= c->count); /* a batch may pass it */
     pthread_mutex_unlock(&c->lock);
     if (wake) {
         uint64_t one = 1;

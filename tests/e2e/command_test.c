@@ -68,6 +68,24 @@ static void what_could_not_be_printed_is_not_consumed(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_batch_that_passes_the_count_ends_the_command(void)
+{
+    struct tl_cluster cluster;
+    char words[500];
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "body", 0, 20);
+    TL_OK(rmq_producer_shutdown(producer, 5000, &err));
+    rmq_producer_destroy(producer);
+    snprintf(words, sizeof words,
+             "version; timeout 50 ${B:-build/release}/rmq consume -n '%s' -t %s -g batches "
+             "--set consumeMessageBatchMaxSize=32 --from first -c 10",
+             cluster.namesrv, cluster.topic);
+    tl_expect("", words, 0, "body-9");
+    tl_cluster_stop(&cluster);
+}
+
 static void a_line_that_is_no_message_is_named_with_its_number_and_fault(void)
 {
     static const char *const lines[][2] = {
@@ -144,6 +162,7 @@ int main(int argc, char **argv)
         {"a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store",
          a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store, 60},
         TL_CASE(a_closed_output_is_no_place_for_other_files),
+        TL_CASE(a_batch_that_passes_the_count_ends_the_command),
         TL_CASE(a_broker_keeps_its_store_unless_told_otherwise),
         {"what_could_not_be_printed_is_not_consumed", what_could_not_be_printed_is_not_consumed,
          60},
