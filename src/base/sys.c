@@ -165,6 +165,11 @@ static int rename_file(const char *from, const char *to)
     return faulted(RQ_SYS_RENAME) ? -1 : rename(from, to);
 }
 
+static int link_file(const char *from, const char *to)
+{
+    return faulted(RQ_SYS_LINK) ? -1 : link(from, to);
+}
+
 int rq_sys_ftruncate(int fd, off_t size)
 {
     if (faulted(RQ_SYS_ALLOCATE)) {
@@ -374,12 +379,33 @@ static int write_synced(const char *path, const void *p, size_t n)
     return rc;
 }
 
+static int copy_synced(const char *from, const char *to)
+{
+    struct rq_buf text;
+    rq_buf_init(&text, 0);
+    rmq_status st = rq_sys_read_file(from, RQ_BUF_MAX_DEFAULT, &text, NULL);
+    int rc = st ? -1 : write_synced(to, text.data, text.len);
+    int error = errno;
+    rq_buf_free(&text);
+    errno = st == RMQ_ERR_NOT_FOUND ? ENOENT : st ? EIO : error;
+    return rc;
+}
+
+static bool has_no_links(int error)
+{
+    return error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK;
+}
+
 /* The present file stays reachable as .bak at every moment: a second name for it, made before the
- * new one takes its place. */
+ * new one takes its place. Where the file system knows no second names (vfat, exFAT): a copy. */
 static int keep_backup(const char *path, const char *bak, const char *bak_tmp)
 {
     unlink(bak_tmp);
-    if (link(path, bak_tmp) < 0) {
+    int rc = link_file(path, bak_tmp);
+    if (rc < 0 && has_no_links(errno)) {
+        rc = copy_synced(path, bak_tmp);
+    }
+    if (rc < 0) {
         return errno == ENOENT ? 0 : -1;
     }
     return rename_file(bak_tmp, bak);

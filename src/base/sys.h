@@ -22,6 +22,7 @@ enum rq_sys_op {
     RQ_SYS_SYNC,
     RQ_SYS_MMAP,
     RQ_SYS_RENAME,
+    RQ_SYS_LINK,
     RQ_SYS_ALLOCATE,
     RQ_SYS_OPS
 };

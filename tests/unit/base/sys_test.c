@@ -57,6 +57,25 @@ START_TEST(a_replaced_file_keeps_the_last_good_one_as_backup)
 }
 END_TEST
 
+START_TEST(a_file_system_without_second_names_keeps_a_copy_as_backup)
+{
+    char path[256];
+    char bak[300];
+    snprintf(path, sizeof path, "%s/f", dir);
+    snprintf(bak, sizeof bak, "%s.bak", path);
+    rq_sys_fail(RQ_SYS_LINK, 1, EPERM, true);
+    ck_assert_int_eq(rq_sys_write_file(path, "one", 3, true, NULL), RMQ_OK);
+    ck_assert_int_ne(access(bak, F_OK), 0);
+    ck_assert_int_eq(rq_sys_write_file(path, "two", 3, true, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_sys_write_file(path, "three", 5, true, NULL), RMQ_OK);
+    rq_sys_fail(RQ_SYS_LINK, 1, EIO, true);
+    ck_assert_int_eq(rq_sys_write_file(path, "four", 4, true, NULL), RMQ_ERR_IO);
+    rq_sys_fail(RQ_SYS_LINK, 0, 0, false);
+    expect_content(path, "three");
+    expect_content(bak, "two");
+}
+END_TEST
+
 START_TEST(a_failed_write_leaves_the_old_file_whole)
 {
     static const enum rq_sys_op ops[] = {RQ_SYS_OPEN, RQ_SYS_WRITE, RQ_SYS_SYNC, RQ_SYS_RENAME};
@@ -182,6 +201,7 @@ Suite *sys_suite(void)
     TCase *tc = tcase_create("sys");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_replaced_file_keeps_the_last_good_one_as_backup);
+    tcase_add_test(tc, a_file_system_without_second_names_keeps_a_copy_as_backup);
     tcase_add_test(tc, a_failed_write_leaves_the_old_file_whole);
     tcase_add_test(tc, a_missing_file_is_told_from_a_failing_one);
     tcase_add_test(tc, an_error_carries_numbers_words_and_marks);
