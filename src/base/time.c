@@ -30,7 +30,8 @@ int64_t rq_wall_ms(void)
 int64_t rq_deadline_ms(int64_t timeout_ms)
 {
     int64_t now = rq_mono_ms();
-    if (timeout_ms < 0 || timeout_ms > RQ_FOREVER - now) {
+    /* a deadline has to fit in microseconds, too: those who wait count in them */
+    if (timeout_ms < 0 || timeout_ms > INT64_MAX / 1000 - now) {
         return RQ_FOREVER;
     }
     return now + timeout_ms;

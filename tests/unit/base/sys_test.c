@@ -174,6 +174,7 @@ START_TEST(deadlines_saturate)
 {
     ck_assert(rq_deadline_ms(-1) == RQ_FOREVER);
     ck_assert(rq_deadline_ms(INT64_MAX) == RQ_FOREVER);
+    ck_assert(rq_deadline_ms(INT64_MAX / 1000) == RQ_FOREVER);
     int64_t now = rq_mono_ms();
     ck_assert(rq_deadline_ms(1000) >= now + 1000);
     ck_assert(rq_left_ms(now - 1) == 1);
