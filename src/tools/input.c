@@ -147,11 +147,17 @@ static bool fill_message(struct tool_input *input, rmq_message *message, size_t 
     return st == RMQ_OK;
 }
 
-/* Next line without its end into input->line; false at the end of the input. */
-static bool read_line(struct tool_input *input, size_t *length)
+/* Next line without its end into input->line; false at the end of the input, and when it cannot be
+ * read, which is bad. */
+static bool read_line(struct tool_input *input, size_t *length, bool *bad)
 {
     ssize_t n = getline(&input->line, &input->line_room, stdin);
     if (n < 0) {
+        *bad = feof(stdin) == 0;
+        if (*bad) {
+            tool_wrong("standard input: %s", strerror(errno));
+            input->left = 0;
+        }
         return false;
     }
     input->line_number++;
@@ -169,7 +175,7 @@ rmq_message *tool_input_next(struct tool_input *input, bool *bad)
     if (input->left == 0) {
         return NULL;
     }
-    if (input->kind != TOOL_INPUT_BODY && !read_line(input, &length)) {
+    if (input->kind != TOOL_INPUT_BODY && !read_line(input, &length, bad)) {
         return NULL;
     }
     if (input->left > 0) {

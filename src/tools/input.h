@@ -35,7 +35,7 @@ struct tool_input {
 };
 
 /* The next message, to be destroyed by the caller; NULL at the end. *bad is set when a line could
- * not be used; then the end is not reached, and what is wrong has been said on standard error. */
+ * not be used or read; what is wrong has been said on standard error, and the next call goes on. */
 rmq_message *tool_input_next(struct tool_input *input, bool *bad);
 /* Whether messages can be made with topic, tag, key and properties as they are; false after a
  * complaint. */

@@ -112,6 +112,13 @@ static void a_line_that_is_no_message_is_named_with_its_number_and_fault(void)
     tl_expect("127.0.0.1:1", "produce -t T --lines 2>&1 <<'END'\n\nEND", 1, "line 1: empty");
 }
 
+static void an_input_that_cannot_be_read_is_no_end_of_it(void)
+{
+    tl_expect("127.0.0.1:1", "produce -t T --lines 2>&1 < /", 1, "standard input: Is a directory");
+    tl_expect("127.0.0.1:1", "produce -t T --json-lines --batch 3 2>&1 <&-", 1, "standard input:");
+    tl_expect("127.0.0.1:1", "request -t T --lines 2>&1 < /", 1, "standard input: Is a directory");
+}
+
 static void each_message_of_a_batch_is_printed_with_its_own_id(void)
 {
     struct tl_cluster cluster;
@@ -158,6 +165,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(a_wrong_command_line_is_told_before_anything_is_done),
         TL_CASE(a_line_that_is_no_message_is_named_with_its_number_and_fault),
+        TL_CASE(an_input_that_cannot_be_read_is_no_end_of_it),
         TL_CASE(each_message_of_a_batch_is_printed_with_its_own_id),
         {"a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store",
          a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store, 60},
