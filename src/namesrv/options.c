@@ -48,8 +48,12 @@ static const struct rq_option rows[] = {
     FLAG("deleteTopicWithBrokerRegistration", delete_topic_with_broker_registration, "false",
          "Forget a topic of a broker when a registration does not name it any more."),
     STRING("configBlackList", config_black_list, "configBlackList;configStorePath;kvConfigPath",
-           "Options that a request may not change."),
+           "Options that a request may not change, besides configBlackList, configStorePath and "
+           "kvConfigPath."),
 };
+
+/* Names that a request may not set, whatever configBlackList says. */
+static const char always_forbidden[] = "configBlackList;configStorePath;kvConfigPath;rocketmqHome";
 
 const struct rq_table rq_namesrv_options_table = {
     .object = "namesrv",
@@ -64,7 +68,8 @@ static enum rq_properties_result set_one(struct rq_namesrv_options *options,
 {
     const char *key = rq_buf_cstr(&line->key);
     const char *value = rq_buf_cstr(&line->value);
-    if (rq_slice_is_listed(rq_slice_str(key), black_list)) {
+    if (black_list && (rq_slice_is_listed(rq_slice_str(key), black_list) ||
+                       rq_slice_is_listed(rq_slice_str(key), always_forbidden))) {
         return RQ_PROPERTIES_FORBIDDEN;
     }
     if (!line->has_separator || !rq_table_find(&rq_namesrv_options_table, key)) {

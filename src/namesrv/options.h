@@ -36,9 +36,9 @@ enum rq_properties_result {
     RQ_PROPERTIES_WRONG      /* one has a value out of range; *err tells which */
 };
 
-/* The text of a properties file; names that are not in the table are passed over. black_list (may
- * be NULL): names that may not be set. pairs (may be NULL): what was set, as "key\0value\0". All or
- * nothing. */
+/* The text of a properties file; names that are not in the table are passed over. black_list:
+ * names that may not be set, besides those that no request may set; NULL where all may be. pairs
+ * (may be NULL): what was set, as "key\0value\0". All or nothing. */
 enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options,
                                                  struct rq_slice text, const char *black_list,
                                                  struct rq_buf *pairs, rmq_error **err);

@@ -94,6 +94,25 @@ START_TEST(options_are_told_and_changed_by_request)
 }
 END_TEST
 
+static int32_t update(const char *lines)
+{
+    return raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL, rq_slice_str(lines))
+        ->header.code;
+}
+
+START_TEST(a_black_list_adds_to_what_a_request_may_never_change)
+{
+    open_with("configBlackList=enableTopicList;other\n");
+    ck_assert_int_eq(update("enableTopicList=false\n"), RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(update("kvConfigPath=/x\n"), RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(update("configStorePath=/x\n"), RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(update("configBlackList=x\n"), RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(update("rocketmqHome=/x\n"), RQ_RESP_NO_PERMISSION);
+    ck_assert_int_eq(update("enableAllTopicList=false\n"), RQ_RESP_SUCCESS);
+    close_it();
+}
+END_TEST
+
 START_TEST(a_name_server_told_to_wait_tells_no_route)
 {
     open_with("needWaitForService=true\nwaitSecondsForService=3600\n");
@@ -164,6 +183,7 @@ Suite *nameserver_suite(void)
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, key_value_settings_outlive_the_name_server);
     tcase_add_test(tc, options_are_told_and_changed_by_request);
+    tcase_add_test(tc, a_black_list_adds_to_what_a_request_may_never_change);
     tcase_add_test(tc, a_name_server_told_to_wait_tells_no_route);
     tcase_add_test(tc, an_option_out_of_range_is_an_error_at_start);
     tcase_add_test(tc, integer_keys_are_bare_for_old_readers_and_quoted_for_new_ones);
