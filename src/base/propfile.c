@@ -109,11 +109,13 @@ static void take_logical(struct rq_propfile *file)
 
 /* ---- key and value ---- */
 
+/* What a backslash and a letter stand for. */
+static const char letters[] = "\\tnrf";
+static const char meanings[] = "\\\t\n\r\f";
+
 /* What follows a backslash; the bytes that it takes. */
 static size_t add_escaped(struct rq_slice s, struct rq_buf *out)
 {
-    static const char letters[] = "tnrf";
-    static const char meanings[] = "\t\n\r\f";
     const char *letter = strchr(letters, s.p[0]);
     int32_t code = s.p[0] == 'u' ? rq_hex4(s.p + 1, s.n - 1) : -1;
     if (code > 0) {
@@ -170,15 +172,23 @@ bool rq_propfile_next(struct rq_propfile *file)
 
 /* ---- editing ---- */
 
+/* As a line that is read as the same value: an end of line would begin another property, and blanks
+ * before and behind a value do not count. */
 static void add_pair(struct rq_slice key, struct rq_slice value, struct rq_buf *out)
 {
     rq_buf_add_slice(out, key);
     rq_buf_add_char(out, '=');
     for (size_t i = 0; i < value.n; i++) {
-        if (value.p[i] == '\\') {
+        char c = value.p[i];
+        const char *meaning = memchr(meanings, c, sizeof meanings - 1);
+        if (meaning) {
             rq_buf_add_char(out, '\\');
+            rq_buf_add_char(out, letters[meaning - meanings]);
+        } else if (c == ' ' && (i == 0 || i + 1 == value.n)) {
+            rq_buf_add_str(out, "\\u0020");
+        } else {
+            rq_buf_add_char(out, c);
         }
-        rq_buf_add_char(out, value.p[i]);
     }
 }
 

@@ -85,6 +85,19 @@ START_TEST(an_edit_changes_one_value_and_keeps_comments_and_order)
 }
 END_TEST
 
+START_TEST(a_value_that_was_written_is_read_as_it_was)
+{
+    static const char *const values[] = {"x\nb=1", "\r\n\t\f", " a b ", " ",
+                                         "\ta\t",  "C:\\x\\",  "#="};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        char want[64];
+        snprintf(want, sizeof want, "1:a=%s|2:c=2|", values[i]);
+        ck_assert_str_eq(read_all(edit("a=1\nc=2\n", "a", values[i])), want);
+    }
+    ck_assert_str_eq(edit("", "a", "x\nb=1"), "a=x\\nb=1\n");
+}
+END_TEST
+
 START_TEST(a_changed_file_keeps_its_old_text_beside_it)
 {
     char path[] = "/tmp/rmq-propfile-XXXXXX";
@@ -125,6 +138,7 @@ Suite *propfile_suite(void)
     tcase_add_test(tcase, a_backslash_continues_a_line_and_two_of_them_do_not);
     tcase_add_test(tcase, escapes_are_resolved);
     tcase_add_test(tcase, an_edit_changes_one_value_and_keeps_comments_and_order);
+    tcase_add_test(tcase, a_value_that_was_written_is_read_as_it_was);
     tcase_add_test(tcase, a_changed_file_keeps_its_old_text_beside_it);
     suite_add_tcase(suite, tcase);
     return suite;
