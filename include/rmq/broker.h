@@ -64,9 +64,10 @@ RMQ_API rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv 
                                      rmq_error **err);
 
 /* As above with options: the text of a properties file with the names of the Java namesrv.conf;
- * NULL is none. listenPort and bindAddress in them have no effect here, names that are not known
- * are passed over. Files (kvConfigPath, configStorePath) are read and written only when they are
- * named. Errors: as above, RMQ_ERR_CORRUPT for a file that cannot be read. Since 0.1.0. */
+ * NULL is none. With them address NULL is bindAddress and port -1 is listenPort, or what these are
+ * without a line; names that are not known are passed over. Files (kvConfigPath, configStorePath)
+ * are read and written only when they are named. Errors: as above, RMQ_ERR_CORRUPT for a file that
+ * cannot be read. Since 0.1.0. */
 RMQ_API rmq_status rmq_namesrv_start_properties(const char *address, int port,
                                                 const char *properties, rmq_namesrv **out,
                                                 rmq_error **err);

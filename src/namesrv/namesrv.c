@@ -68,11 +68,38 @@ static rmq_status prepare(struct rmq_namesrv *namesrv, const char *properties, r
     return path && *path ? rq_kv_open(&namesrv->kv, path, err) : RMQ_OK;
 }
 
+/* Port and, where no host is given, address are those of the options. */
+static rmq_status listen_to(struct rmq_namesrv *namesrv, const char *address, const char *host,
+                            int port, rmq_error **err)
+{
+    char text[ADDR_MAX];
+    const char *bind_address = namesrv->options.bind_address;
+    if (!host) {
+        host = bind_address && *bind_address ? bind_address : "127.0.0.1";
+        address = host;
+    }
+    const struct rq_server_options options = {
+        .loops = &namesrv->loop,
+        .loop_count = 1,
+        .address = address,
+        .port = (uint16_t)(port < 0 ? namesrv->options.listen_port : port),
+        .on_request = on_request,
+        .on_close = on_close,
+        .user = namesrv};
+    rmq_status st = rq_server_create(&options, &namesrv->server, err);
+    if (st) {
+        return st;
+    }
+    (void)snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+                   rq_server_port(namesrv->server));
+    namesrv->addr = rq_strdup(text);
+    return namesrv->addr ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
+}
+
 rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host,
                                int port, const char *properties, rmq_namesrv **out, rmq_error **err)
 {
-    char text[ADDR_MAX];
-    if (port < 0 || port > UINT16_MAX) {
+    if (port < (properties ? -1 : 0) || port > UINT16_MAX) {
         return rq_error_set(err, RMQ_ERR_INVALID, "name server port %d is not in 0 … 65535", port);
     }
     struct rmq_namesrv *namesrv = rq_calloc(1, sizeof *namesrv);
@@ -83,21 +110,8 @@ rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const 
     rq_kv_init(&namesrv->kv);
     namesrv->loop = loop;
     rq_loop_retain(loop);
-    const struct rq_server_options options = {.loops = &namesrv->loop,
-                                              .loop_count = 1,
-                                              .address = address,
-                                              .port = (uint16_t)port,
-                                              .on_request = on_request,
-                                              .on_close = on_close,
-                                              .user = namesrv};
     rmq_status st = prepare(namesrv, properties, err);
-    st = st ? st : rq_server_create(&options, &namesrv->server, err);
-    if (!st) {
-        (void)snprintf(text, sizeof text, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
-                       rq_server_port(namesrv->server));
-        namesrv->addr = rq_strdup(text);
-        st = namesrv->addr ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "out of memory");
-    }
+    st = st ? st : listen_to(namesrv, address, host, port, err);
     if (st) {
         rmq_namesrv_stop(namesrv);
         return st;
@@ -121,8 +135,7 @@ rmq_status rmq_namesrv_start_properties(const char *address, int port, const cha
     }
     rmq_status st = rq_loop_create("rmq-namesrv", &loop, err);
     if (!st) {
-        const char *host = address ? address : "127.0.0.1";
-        st = rq_namesrv_start_on(loop, host, host, port, properties, out, err);
+        st = rq_namesrv_start_on(loop, address, address, port, properties, out, err);
     }
     rq_loop_put(loop);
     return st;

@@ -30,7 +30,8 @@ struct rmq_namesrv {
 };
 
 /* Starts on a loop of the caller's, to which it keeps a reference. address NULL = every address;
- * host is what clients are told. properties: lines "key=value", or NULL. */
+ * host is what clients are told, or NULL: both are bindAddress, else 127.0.0.1. port -1, with
+ * properties only = listenPort. properties: lines "key=value", or NULL. */
 rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host,
                                int port, const char *properties, rmq_namesrv **out,
                                rmq_error **err);

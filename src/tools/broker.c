@@ -167,19 +167,21 @@ int tool_broker(int argc, char **argv)
     return rc;
 }
 
-/* The text of a name server's file. Options changed by request are written to it, unless it names
- * another one. */
+/* The text of a name server's file, without a byte order mark, which would not be at its begin any
+ * more. Options changed by request are written to it, unless it names another one. */
 static char *namesrv_properties(const char *path)
 {
+    static const char mark[] = "\xEF\xBB\xBF";
     static const char first[] = "configStorePath=";
     char whole[PATH_MAX];
     size_t size = 0;
     char *file = tool_read_file(path, &size);
+    bool marked = file != NULL && strncmp(file, mark, sizeof mark - 1) == 0;
     size_t room = sizeof first + sizeof whole + size + 1;
     char *text = file != NULL ? malloc(room) : NULL;
     if (text != NULL) {
         (void)snprintf(text, room, "%s%s\n%s", first, realpath(path, whole) != NULL ? whole : path,
-                       file);
+                       marked ? file + sizeof mark - 1 : file);
     }
     free(file);
     return text;
@@ -187,7 +189,7 @@ static char *namesrv_properties(const char *path)
 
 int tool_namesrv(int argc, char **argv)
 {
-    int64_t port = 9876;
+    int64_t port = -1;
     const char *address = NULL;
     const char *log = NULL;
     const char *file = NULL;
@@ -195,9 +197,9 @@ int tool_namesrv(int argc, char **argv)
         {'c', "config", TOOL_TEXT, &file, "FILE", "properties, as an operator's namesrv.conf", 0,
          0},
         {'p', "port", TOOL_NUMBER, &port, "PORT",
-         "default 9876, whatever the file says; 0 is any free", 0, 65535},
+         "default listenPort of the file, or 9876; 0 is any free", 0, 65535},
         {0, "address", TOOL_TEXT, &address, "IP",
-         "default 127.0.0.1; 0.0.0.0 or :: for every address", 0, 0},
+         "default bindAddress of the file, or 127.0.0.1; 0.0.0.0 or :: for every address", 0, 0},
         {0, "log", TOOL_TEXT, &log, "LEVEL", "off, error, warn (default), info or debug", 0, 0},
     };
     const struct tool_usage usage = {
@@ -225,7 +227,8 @@ int tool_namesrv(int argc, char **argv)
     int signals = tool_signals();
     rmq_namesrv *namesrv = NULL;
     rmq_error *err = NULL;
-    rmq_status st = rmq_namesrv_start_properties(address, (int)port, properties, &namesrv, &err);
+    rmq_status st = rmq_namesrv_start_properties(
+        address, (int)port, properties != NULL ? properties : "", &namesrv, &err);
     free(properties);
     if (st != RMQ_OK) {
         return tool_fail("name server", st, err);

@@ -17,6 +17,14 @@
 
 #define MESSAGES 5
 
+/* As tl_expect, for a command that would go on for ever if it failed. */
+static void expect_end(const char *words, int exit_code, const char *text)
+{
+    char command[600];
+    snprintf(command, sizeof command, "version; timeout 50 ${B:-build/release}/rmq %s", words);
+    tl_expect("", command, exit_code, text);
+}
+
 static void a_wrong_command_line_is_told_before_anything_is_done(void)
 {
     tl_expect("127.0.0.1:1", "produce -t T --property foo x 2>&1", 2,
@@ -40,6 +48,21 @@ static void a_broker_keeps_its_store_unless_told_otherwise(void)
 {
     tl_expect("", "broker --namesrv-port 0 --set listenPort=0 --set storePathRootDir= 2>&1", 1,
               "storePathRootDir is empty");
+}
+
+static void a_name_server_takes_port_and_all_lines_of_its_file(void)
+{
+    struct tl_cluster cluster;
+    char words[300];
+    tl_cluster_start(&cluster, 1);
+    tl_cluster_needs_own(&cluster);
+    snprintf(words, sizeof words, "namesrv -c /dev/stdin 2>&1 <<'END'\nlistenPort=%s\nEND",
+             strrchr(cluster.namesrv, ':') + 1);
+    expect_end(words, 1, cluster.namesrv);
+    tl_cluster_stop(&cluster);
+    expect_end("namesrv -p 0 -c /dev/stdin 2>&1 <<'END'\n\xEF\xBB\xBF"
+               "scanNotActiveBrokerInterval=x\nEND",
+               1, "scanNotActiveBrokerInterval");
 }
 
 static void what_could_not_be_printed_is_not_consumed(void)
@@ -79,10 +102,10 @@ static void a_batch_that_passes_the_count_ends_the_command(void)
     TL_OK(rmq_producer_shutdown(producer, 5000, &err));
     rmq_producer_destroy(producer);
     snprintf(words, sizeof words,
-             "version; timeout 50 ${B:-build/release}/rmq consume -n '%s' -t %s -g batches "
-             "--set consumeMessageBatchMaxSize=32 --from first -c 10",
+             "consume -n '%s' -t %s -g batches --set consumeMessageBatchMaxSize=32 --from first "
+             "-c 10",
              cluster.namesrv, cluster.topic);
-    tl_expect("", words, 0, "body-9");
+    expect_end(words, 0, "body-9");
     tl_cluster_stop(&cluster);
 }
 
@@ -171,6 +194,7 @@ int main(int argc, char **argv)
          a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store, 60},
         TL_CASE(a_closed_output_is_no_place_for_other_files),
         TL_CASE(a_batch_that_passes_the_count_ends_the_command),
+        TL_CASE(a_name_server_takes_port_and_all_lines_of_its_file),
         TL_CASE(a_broker_keeps_its_store_unless_told_otherwise),
         {"what_could_not_be_printed_is_not_consumed", what_could_not_be_printed_is_not_consumed,
          60},

@@ -135,6 +135,27 @@ START_TEST(an_option_out_of_range_is_an_error_at_start)
 }
 END_TEST
 
+START_TEST(port_and_address_are_those_of_the_properties_unless_they_are_given)
+{
+    char properties[128];
+    char want[64];
+    rmq_namesrv *other = NULL;
+    open_with(NULL);
+    const char *port = strrchr(rmq_namesrv_addr(namesrv), ':') + 1;
+    snprintf(want, sizeof want, "127.0.0.2:%s", port);
+    snprintf(properties, sizeof properties, "bindAddress=127.0.0.2\nlistenPort=%s\n", port);
+    ck_assert_int_eq(rmq_namesrv_start_properties(NULL, -1, properties, &other, NULL), RMQ_OK);
+    ck_assert_str_eq(rmq_namesrv_addr(other), want);
+    rmq_namesrv_stop(other);
+    ck_assert_int_eq(rmq_namesrv_start_properties("127.0.0.1", 0, properties, &other, NULL),
+                     RMQ_OK);
+    ck_assert_ptr_nonnull(strstr(rmq_namesrv_addr(other), "127.0.0.1:"));
+    rmq_namesrv_stop(other);
+    ck_assert_int_eq(rmq_namesrv_start(NULL, -1, &other, NULL), RMQ_ERR_INVALID);
+    close_it();
+}
+END_TEST
+
 static struct raw_answer *route(int32_t version, bool standard)
 {
     struct rq_hdr_topic header = {.topic = rq_slice_str("TBW102")};
@@ -186,6 +207,7 @@ Suite *nameserver_suite(void)
     tcase_add_test(tc, a_black_list_adds_to_what_a_request_may_never_change);
     tcase_add_test(tc, a_name_server_told_to_wait_tells_no_route);
     tcase_add_test(tc, an_option_out_of_range_is_an_error_at_start);
+    tcase_add_test(tc, port_and_address_are_those_of_the_properties_unless_they_are_given);
     tcase_add_test(tc, integer_keys_are_bare_for_old_readers_and_quoted_for_new_ones);
     tcase_add_test(tc, the_order_configuration_of_a_topic_is_told_where_it_is_wanted);
     suite_add_tcase(suite, tc);
