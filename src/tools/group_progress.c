@@ -96,8 +96,8 @@ static int show_all_topics(const struct tool_admin *a)
         fprintf(stderr, "rmq: group %s has no offset in any topic\n", a->group);
         rc = TOOL_FAILED;
     }
-    for (const char *topic = strtok_r(topics, "\n", &rest); topic != NULL && rc == TOOL_DONE;
-         topic = strtok_r(NULL, "\n", &rest)) {
+    for (const char *topic = strtok_r(topics, "\n", &rest);
+         topic != NULL && rc == TOOL_DONE && !ferror(stdout); topic = strtok_r(NULL, "\n", &rest)) {
         rc = show_topic(a, topic);
     }
     rmq_string_free(topics);

@@ -265,12 +265,14 @@ static void print_message(const struct store_args *a, const rmq_store_queue *que
     tool_text_free(&line);
 }
 
+/* As long as somebody takes them: a store may be large. */
 static int print_messages(const struct store_args *a, const rmq_store *store)
 {
     rmq_store_queue queue;
     int rc = TOOL_DONE;
-    for (size_t i = 0; rmq_store_queue_at(store, i, &queue, sizeof queue); i++) {
-        for (int64_t offset = queue.min_offset; offset < queue.max_offset; offset++) {
+    for (size_t i = 0; !ferror(stdout) && rmq_store_queue_at(store, i, &queue, sizeof queue); i++) {
+        for (int64_t offset = queue.min_offset; offset < queue.max_offset && !ferror(stdout);
+             offset++) {
             rmq_store_message msg;
             rmq_error *err = NULL;
             rmq_status st = rmq_store_message_at(store, i, offset, &msg, sizeof msg, &err);

@@ -13,6 +13,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/command.h"
 
 #define MESSAGES 200
 #define OUT_MAX  1000000
@@ -103,6 +104,24 @@ static void shows_and_verifies_the_store_of_a_broker(void)
     shell("rm -r %s", dir);
 }
 
+static void the_list_of_messages_ends_when_nobody_takes_it(void)
+{
+    char dir[64];
+    char words[300];
+    begin(dir);
+    shell(
+        "f=$(grep -la body-199 %s/commitlog/*); printf x | dd of=$f bs=1 conv=notrunc 2> /dev/null "
+        "seek=$(grep -abo body-199 $f | head -n 1 | cut -d: -f1)",
+        dir);
+    for (int full = 0; full < 2; full++) {
+        snprintf(words, sizeof words,
+                 "store inspect %s --messages -o json 2>&1 > /dev/%s | grep -c 'message is not'",
+                 dir, full ? "full" : "null");
+        tl_expect("", words, full, full ? "0" : "1");
+    }
+    shell("rm -r %s", dir);
+}
+
 static void exit_codes_tell_what_is_wrong(void)
 {
     char dir[64];
@@ -147,6 +166,8 @@ int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
         TL_CASE(shows_and_verifies_the_store_of_a_broker),
+        {"the_list_of_messages_ends_when_nobody_takes_it",
+         the_list_of_messages_ends_when_nobody_takes_it, 120},
         {"exit_codes_tell_what_is_wrong", exit_codes_tell_what_is_wrong, 240},
         {"a_rebuilt_store_goes_on", a_rebuilt_store_goes_on, 240},
     };
