@@ -30,6 +30,7 @@ static void print_reply(const struct request *r, const rmq_message_view *reply)
     if (!r->json) {
         (void)fwrite(body, 1, size, stdout);
         (void)fputc('\n', stdout);
+        (void)fflush(stdout); /* the reader may have the next request to make of it */
         return;
     }
     tool_json_open(&line);

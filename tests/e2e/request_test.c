@@ -13,6 +13,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/command.h"
 #include "lib/detour.h"
 #include "lib/fake_namesrv.h"
 #include "lib/port.h"
@@ -496,6 +497,28 @@ static void events_of_requests_outlive_their_producer(void)
     tl_cluster_stop(&cluster);
 }
 
+/* The second line is written when the reply to the first can be read. */
+static void the_command_shows_each_reply_at_once(void)
+{
+    struct tl_cluster cluster;
+    struct server server = {0};
+    char replies[] = "/tmp/rmq-request-XXXXXX";
+    char words[700];
+    int fd = mkstemp(replies);
+    TL_CHECK(fd >= 0);
+    close(fd);
+    tl_cluster_start(&cluster, QUEUES);
+    start_server(&cluster, &server);
+    snprintf(words, sizeof words,
+             "version; (echo one; for i in $(seq 2000); do "
+             "grep -q Rne %s && echo two && break; sleep 0.02; done) | "
+             "${B:-build/release}/rmq request -n '%s' -t %s --lines > %s; cat %s; rm %s",
+             replies, cluster.namesrv, cluster.topic, replies, replies, replies);
+    tl_expect("", words, 0, "Rwo");
+    stop_server(&server);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -510,6 +533,7 @@ int main(int argc, char **argv)
         TL_CASE(a_shutdown_completes_all_requests),
         TL_CASE(replies_come_as_events_too),
         TL_CASE(events_of_requests_outlive_their_producer),
+        {"the_command_shows_each_reply_at_once", the_command_shows_each_reply_at_once, 90},
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
