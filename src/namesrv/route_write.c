@@ -52,14 +52,6 @@ static bool has_master(const struct rq_live_broker *broker)
     return broker->addr_count && broker->addrs[0].id == 0; /* sorted by id */
 }
 
-/* A broker without a master is told to every zone. */
-static bool is_in_zone(const struct rq_live_broker *broker, struct rq_slice zone)
-{
-    return zone.n == 0 || !has_master(broker) ||
-           (broker->zone && strlen(broker->zone) == zone.n &&
-            strncasecmp(broker->zone, zone.p, zone.n) == 0);
-}
-
 static bool acts(const struct rq_live_broker *broker, const struct rq_live_queues *queues,
                  const struct rq_route_form *form)
 {
@@ -67,12 +59,26 @@ static bool acts(const struct rq_live_broker *broker, const struct rq_live_queue
            !(queues->perm & RQ_PERM_WRITE);
 }
 
+static bool is_of_zone(const struct rq_live_broker *broker, struct rq_slice zone)
+{
+    return broker->zone && strlen(broker->zone) == zone.n &&
+           strncasecmp(broker->zone, zone.p, zone.n) == 0;
+}
+
+/* A broker that has no master, nor one that acts as such, is told to every zone. */
+static bool is_in_zone(const struct rq_live_broker *broker, const struct rq_live_queues *queues,
+                       const struct rq_route_form *form)
+{
+    return form->zone.n == 0 || is_of_zone(broker, form->zone) ||
+           !(has_master(broker) || acts(broker, queues, form));
+}
+
 /* Of queues without a broker of their name nothing is told but the queues, as in Java. */
 static bool is_told(const struct rq_route_info *info, const struct rq_live_queues *queues,
                     const struct rq_route_form *form, const struct rq_live_broker **broker)
 {
     *broker = rq_map_get(&info->brokers, rq_slice_str(queues->broker));
-    return !*broker || is_in_zone(*broker, form->zone);
+    return !*broker || is_in_zone(*broker, queues, form);
 }
 
 static bool write_brokers(const struct rq_route_info *info, const struct rq_live_topic *topic,

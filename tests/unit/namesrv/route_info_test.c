@@ -401,6 +401,9 @@ START_TEST(a_zone_sees_its_own_brokers_and_those_without_a_master)
     ck_assert_ptr_null(strstr(text, "2:2"));
     ck_assert_ptr_nonnull(strstr(text, "3:3"));
     ck_assert_ptr_null(strstr(text, "{\"brokerName\":\"b\""));
+    const struct rq_route_form acting = {.zone = name("East"), .acting_master = true};
+    ck_assert_ptr_null(strstr(route_in("T", &acting), "3:3"));
+    ck_assert_ptr_nonnull(strstr(route_in("T", &acting), "1:1"));
 }
 END_TEST
 
