@@ -33,12 +33,27 @@ static struct rq_slice full_key(struct rq_buf *out, struct rq_slice space, struc
     return rq_buf_status(out) ? rq_slice(NULL, 0) : rq_slice(out->data, out->len);
 }
 
+/* A namespace that once had a key stays, as in Java: an entry of its bare name says so. */
+static rmq_status put_space(struct rq_kv *kv, struct rq_slice space)
+{
+    if (rq_map_get(&kv->table, space)) {
+        return RMQ_OK;
+    }
+    char *value = rq_strdup("");
+    rmq_status st = value ? rq_map_put(&kv->table, space, value) : RMQ_ERR_NOMEM;
+    if (st) {
+        rq_free(value);
+    }
+    return st;
+}
+
 static rmq_status put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,
                       struct rq_slice value)
 {
     struct rq_buf text;
     struct rq_slice full = full_key(&text, space, key);
     rmq_status st = rq_buf_status(&text);
+    st = st ? st : put_space(kv, rq_slice_str(full.p));
     char *copy = st ? NULL : rq_slice_dup(value);
     if (!st && !copy) {
         st = RMQ_ERR_NOMEM;
@@ -68,28 +83,24 @@ static struct rq_slice space_of(const struct rq_map_entry *entry)
     return rq_slice(entry->key, strlen(entry->key));
 }
 
-/* Whether no entry before this one has its namespace. */
-static bool is_first_of_space(const struct rq_kv *kv, const struct rq_map_entry *wanted)
+static bool is_space(const struct rq_map_entry *entry)
 {
-    const struct rq_map_entry *entry;
-    for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
-        if (rq_slice_eq(space_of(entry), space_of(wanted))) {
-            return entry == wanted;
-        }
-    }
-    return false;
+    return entry->key_len == space_of(entry).n;
 }
 
+/* {"KEY":"VALUE",…} */
 static void write_members(const struct rq_kv *kv, struct rq_slice space, struct rq_buf *out)
 {
     bool first = true;
     const struct rq_map_entry *entry;
+    rq_buf_add_char(out, '{');
     for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
-        if (rq_slice_eq(space_of(entry), space)) {
+        if (!is_space(entry) && rq_slice_eq(space_of(entry), space)) {
             rq_json_add_member(out, &first, entry->key + space.n + 1);
             rq_json_add_string(out, rq_slice_str(entry->value));
         }
     }
+    rq_buf_add_char(out, '}');
 }
 
 static void write_all(const struct rq_kv *kv, struct rq_buf *out)
@@ -98,11 +109,9 @@ static void write_all(const struct rq_kv *kv, struct rq_buf *out)
     const struct rq_map_entry *entry;
     rq_buf_add_str(out, "{\"configTable\":{");
     for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
-        if (is_first_of_space(kv, entry)) {
+        if (is_space(entry)) {
             rq_json_add_member(out, &first, entry->key);
-            rq_buf_add_char(out, '{');
             write_members(kv, space_of(entry), out);
-            rq_buf_add_char(out, '}');
         }
     }
     rq_buf_add_str(out, "}}");
@@ -136,6 +145,9 @@ static rmq_status read_all(struct rq_kv *kv, const cJSON *root)
     const cJSON *item;
     cJSON_ArrayForEach(space, rq_json_get(root, "configTable"))
     {
+        if (put_space(kv, rq_slice_str(space->string))) {
+            return RMQ_ERR_NOMEM;
+        }
         cJSON_ArrayForEach(item, space)
         {
             if (cJSON_IsString(item) &&
@@ -213,21 +225,11 @@ void rq_kv_remove(struct rq_kv *kv, struct rq_slice space, struct rq_slice key)
 
 bool rq_kv_write(const struct rq_kv *kv, struct rq_slice space, struct rq_buf *out)
 {
-    bool first = true;
-    const struct rq_map_entry *entry;
-    for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
-        if (entry->key_len <= space.n || entry->key[space.n] != '\0' ||
-            memcmp(entry->key, space.p, space.n) != 0) {
-            continue;
-        }
-        rq_buf_add_str(out, first ? "{\"table\":{" : ",");
-        rq_json_add_string(out, rq_slice(entry->key + space.n + 1, entry->key_len - space.n - 1));
-        rq_buf_add_char(out, ':');
-        rq_json_add_string(out, rq_slice_str(entry->value));
-        first = false;
+    if (!rq_map_get(&kv->table, space)) {
+        return false;
     }
-    if (!first) {
-        rq_buf_add_str(out, "}}");
-    }
-    return !first;
+    rq_buf_add_str(out, "{\"table\":");
+    write_members(kv, space, out);
+    rq_buf_add_char(out, '}');
+    return true;
 }

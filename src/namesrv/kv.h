@@ -16,7 +16,7 @@
 #define RQ_KV_ORDER_TOPIC_CONFIG "ORDER_TOPIC_CONFIG"
 
 struct rq_kv {
-    struct rq_map table; /* namespace NUL key -> value, owned text */
+    struct rq_map table; /* namespace NUL key -> value, namespace -> "", owned text */
     char *path;          /* NULL: nothing is written */
 };
 
@@ -32,7 +32,7 @@ rmq_status rq_kv_put(struct rq_kv *kv, struct rq_slice space, struct rq_slice ke
 const char *rq_kv_get(const struct rq_kv *kv, struct rq_slice space, struct rq_slice key);
 void rq_kv_remove(struct rq_kv *kv, struct rq_slice space, struct rq_slice key);
 
-/* Writes {"table":{…}} of a namespace; false, and nothing written, when it is empty. */
+/* Writes {"table":{…}} of a namespace; false, and nothing written, when it never had a key. */
 bool rq_kv_write(const struct rq_kv *kv, struct rq_slice space, struct rq_buf *out);
 
 #endif

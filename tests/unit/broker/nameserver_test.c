@@ -58,6 +58,10 @@ START_TEST(key_value_settings_outlive_the_name_server)
     struct raw_answer *answer = kv(RQ_REQ_GET_KV_CONFIG, "one", NULL);
     ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "value"), "1 \"quoted\""));
     ck_assert_int_eq(kv(RQ_REQ_GET_KV_CONFIG, "two", NULL)->header.code, RQ_RESP_QUERY_NOT_FOUND);
+    ck_assert_int_eq(kv(RQ_REQ_DELETE_KV_CONFIG, "one", NULL)->header.code, RQ_RESP_SUCCESS);
+    close_it();
+    open_with(properties);
+    ck_assert(raw_has(kv(RQ_REQ_GET_KVLIST_BY_NAMESPACE, NULL, NULL), "{\"table\":{}}"));
     close_it();
 }
 END_TEST

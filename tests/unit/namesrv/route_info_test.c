@@ -315,7 +315,9 @@ START_TEST(settings_are_kept_by_namespace)
     ck_assert_str_eq(rq_buf_cstr(&out), "{\"table\":{\"k\":\"w\"}}");
     rq_kv_remove(&kv, name("n"), name("k"));
     rq_buf_clear(&out);
-    ck_assert(!rq_kv_write(&kv, name("n"), &out));
+    ck_assert(rq_kv_write(&kv, name("n"), &out));
+    ck_assert_str_eq(rq_buf_cstr(&out), "{\"table\":{}}");
+    ck_assert(!rq_kv_write(&kv, name("another"), &out));
     rq_buf_free(&out);
     rq_kv_free(&kv);
 }
