@@ -88,6 +88,9 @@ OPT_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-san
 OPT_tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread -DRQ_DEBUG
 OPT_cov := -O0 -g --coverage -DRQ_DEBUG
 OPT_fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DRQ_DEBUG
+ifndef OPT_$(FLAVOUR)
+$(error there is no FLAVOUR=$(FLAVOUR): release debug asan tsan cov fuzz)
+endif
 LINK_asan := -fsanitize=address,undefined
 LINK_tsan := -fsanitize=thread
 LINK_cov := --coverage
