@@ -106,20 +106,27 @@ TEST_CFLAGS = $(BASE_CFLAGS) $(TEST_WARNINGS) -Iinclude -Itests $(TEST_PKG_CFLAG
 BASE_LDFLAGS = -pthread -Wl,--as-needed -Wl,-z,relro,-z,now $(LINK_$(FLAVOUR)) $(LDFLAGS)
 LINK_SHARED = -L$(B) -Wl,-rpath,'$$ORIGIN/..' -lrmq -lrmq-broker
 
-# Libraries are looked for once: this file is made by scripts/deps, which for the goals that promise it (demo, check, deps)
-# installs what is missing first. After ./configure there is nothing to look for.
+# Libraries are looked for once: these files are made by scripts/deps, which for the goals that promise it (demo, check, deps)
+# installs what is missing first. Those of the tests alone need not be there for other goals. After ./configure there is nothing to
+# look for.
 NO_LIBRARIES := clean help format dist uninstall deps check-layers
+NO_TESTS := $(NO_LIBRARIES) all libs command examples demo install docs check-docs check-symbols check-headers check-abi
 GOALS := $(or $(MAKECMDGOALS),all)
+LIBRARIES := $(BUILD)/packages.mk $(if $(filter-out $(NO_TESTS),$(GOALS)),$(BUILD)/test-packages.mk)
 ifneq ($(filter-out $(NO_LIBRARIES),$(GOALS)),)
 ifndef PKG_LIBS
-include $(BUILD)/packages.mk
+include $(LIBRARIES)
 endif
 endif
 
+LOOK = PKG_CONFIG="$(PKG_CONFIG)" scripts/deps $(if $(filter demo check,$(GOALS)),--install,--look) --write $@
 $(BUILD)/packages.mk: Makefile scripts/deps
 	$(Q)mkdir -p $(@D)
-	$(Q)PKG_CONFIG="$(PKG_CONFIG)" scripts/deps $(if $(filter demo check,$(GOALS)),--install,--look) \
-	    --write $@ "$(PACKAGES)" "$(TEST_PACKAGES)"
+	$(Q)$(LOOK) PKG "$(PACKAGES)"
+# After the other one: two installations at a time would lock each other out.
+$(BUILD)/test-packages.mk: Makefile scripts/deps | $(BUILD)/packages.mk
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LOOK) TEST_PKG "$(TEST_PACKAGES)"
 
 # ---- libraries and command -----------------------------------------------------------------------------------------
 
@@ -358,7 +365,7 @@ check-docs: $(COMMAND)
 format:
 	$(Q)clang-format -i $(wildcard include/rmq/*.h src/*/*.[ch] examples/*.c tests/lib/*.[ch] tests/*/*.c tests/unit/*/*.c)
 deps:
-	$(Q)PKG_CONFIG="$(PKG_CONFIG)" scripts/deps --install "$(PACKAGES)" "$(TEST_PACKAGES)"
+	$(Q)PKG_CONFIG="$(PKG_CONFIG)" scripts/deps --install "$(PACKAGES) $(TEST_PACKAGES)"
 help:
 	@sed -n 's/^#: //p' Makefile
 
@@ -406,7 +413,7 @@ dist:
 distcheck: dist
 	$(Q)scripts/distcheck $(BUILD)/$(DIST).tar.gz $(BUILD)/distcheck
 clean:
-	$(Q)rm -rf $(foreach f,release debug asan tsan cov fuzz,$(BUILD)/$(f)) $(BUILD)/rmq $(BUILD)/packages.mk
+	$(Q)rm -rf $(foreach f,release debug asan tsan cov fuzz,$(BUILD)/$(f)) $(BUILD)/rmq $(BUILD)/packages.mk $(BUILD)/test-packages.mk
 
 -include $(shell find $(B) -name '*.d' 2> /dev/null)
 
