@@ -3,8 +3,8 @@
 /*
  * Sharing out queues at the broker: QUERY_ASSIGNMENT, and the request mode of groups (401, 402).
  * The queues are those of all brokers, so a name server is asked for the topic's route, and the
- * answer goes out when it has told. Loop thread, then background loop. Counterpart:
- * QueryAssignmentProcessor.
+ * answer goes out when it has told; when none does, it is by the route that was told last. Loop
+ * thread, then background loop. Counterpart: QueryAssignmentProcessor.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -229,14 +229,34 @@ static void free_query(struct query *query)
     rq_free(query);
 }
 
+/* As the name server tells it; when none does, as one told it last. */
+static bool find_route(const struct query *query, rmq_status status, const struct rq_in *in,
+                       struct rq_route_data *out)
+{
+    struct rq_route_cache *cache = &query->broker->route_cache;
+    struct rq_slice topic = rq_slice_str(query->topic);
+    int32_t code = status == RMQ_OK ? in->header->code : RQ_RESP_SYSTEM_ERROR;
+    if (code == RQ_RESP_SUCCESS && rq_route_data_parse(in->body, out, NULL) == RMQ_OK) {
+        rq_route_cache_put(cache, topic, in->body);
+        return true;
+    }
+    if (code == RQ_RESP_TOPIC_NOT_EXIST && !rq_topic_is_retry(topic)) {
+        rq_route_cache_remove(cache, topic);
+        return false;
+    }
+    char *last = rq_route_cache_get(cache, topic);
+    bool known = last && rq_route_data_parse(rq_slice_str(last), out, NULL) == RMQ_OK;
+    rq_free(last);
+    return known;
+}
+
 static void on_route(struct rq_remote_call *call, rmq_status status, struct rq_in *in)
 {
     struct query *query = RQ_CONTAINER_OF(call, struct query, call);
     struct rq_route_data route = {0};
     struct queues all = {0};
-    bool known = status == RMQ_OK && in->header->code == RQ_RESP_SUCCESS &&
-                 rq_route_data_parse(in->body, &route, NULL) == RMQ_OK &&
-                 list_queues(&route, query->topic, &all) == RMQ_OK;
+    bool known =
+        find_route(query, status, in, &route) && list_queues(&route, query->topic, &all) == RMQ_OK;
     answer(query, known ? &all : NULL);
     rq_free(all.items);
     rq_route_data_clear(&route);

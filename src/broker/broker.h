@@ -31,6 +31,7 @@
 #include "broker/registration.h"
 #include "broker/remotes.h"
 #include "broker/request_modes.h"
+#include "broker/route_cache.h"
 #include "broker/schedule.h"
 #include "broker/stats.h"
 #include "broker/timers.h"
@@ -120,6 +121,7 @@ struct rmq_broker {
     struct rq_timers timers;
     struct rq_registration registration;
     struct rq_remotes remotes;
+    struct rq_route_cache route_cache;
     struct rq_mapping_upkeep mapping_upkeep;
     struct rq_fault fault;
     struct rq_stats stats;

@@ -128,19 +128,22 @@ static void note_masters(struct rq_remotes *remotes, const struct rq_cluster_inf
     rq_mutex_unlock(&remotes->lock);
 }
 
-/* The name server is asked in vain: the next question goes to the next one. */
-static void skip_namesrv(struct rq_remotes *remotes)
+/* The name server was asked in vain: the next question goes to the next one. Of several that asked
+ * it, the first one moves on. */
+static void skip_namesrv(const struct rq_remote_call *call)
 {
+    struct rq_remotes *remotes = call->remotes;
     rq_mutex_lock(&remotes->lock);
-    remotes->next_namesrv++;
+    remotes->next_namesrv += remotes->next_namesrv == call->namesrv;
     rq_mutex_unlock(&remotes->lock);
 }
 
-static char *namesrv_addr(struct rq_remotes *remotes)
+static char *namesrv_addr(struct rq_remote_call *call)
 {
+    struct rq_remotes *remotes = call->remotes;
     const struct rq_registration *registration = &remotes->broker->registration;
     rq_mutex_lock(&remotes->lock);
-    size_t at = remotes->next_namesrv;
+    size_t at = call->namesrv = remotes->next_namesrv;
     rq_mutex_unlock(&remotes->lock);
     struct rq_slice rest = rq_slice_str(remotes->broker->namesrv_addr);
     struct rq_slice piece = {0};
@@ -171,7 +174,7 @@ static void on_masters(struct rq_call *base, rmq_status status, struct rq_in *an
         rq_cluster_info_clear(&info);
         addr = known_addr(call->remotes, call->broker_name);
     } else {
-        skip_namesrv(call->remotes);
+        skip_namesrv(call);
     }
     if (addr) {
         send_to(call, addr, out, answered);
@@ -186,7 +189,7 @@ static void ask_for_masters(struct rq_remote_call *call)
 {
     struct rq_frame_spec spec =
         rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_GET_BROKER_CLUSTER_INFO, NULL, NULL);
-    char *addr = namesrv_addr(call->remotes);
+    char *addr = namesrv_addr(call);
     if (addr) {
         send_to(call, addr, rq_out_make(&spec, rq_slice(NULL, 0)), on_masters);
     } else {
@@ -215,14 +218,23 @@ void rq_remotes_ask(struct rq_remotes *remotes, struct rq_remote_call *call,
     rq_free(addr);
 }
 
+static void on_namesrv(struct rq_call *base, rmq_status status, struct rq_in *answer)
+{
+    struct rq_remote_call *call = RQ_CONTAINER_OF(base, struct rq_remote_call, call);
+    if (status) {
+        skip_namesrv(call);
+    }
+    end_call(call, status, answer);
+}
+
 void rq_remotes_ask_namesrv(struct rq_remotes *remotes, struct rq_remote_call *call,
                             struct rq_out *out)
 {
-    char *addr = namesrv_addr(remotes);
     call->remotes = remotes;
     call->peer = NULL;
     call->out = NULL;
     call->broker_name = NULL;
-    send_to(call, addr ? addr : "", out, answered);
+    char *addr = namesrv_addr(call);
+    send_to(call, addr ? addr : "", out, on_namesrv);
     rq_free(addr);
 }

@@ -26,7 +26,7 @@ struct rq_remotes {
     struct rq_mutex lock; /* rank: broker tables; guards all below */
     struct rq_map addrs;  /* broker name -> address of its master */
     int64_t known_ms;     /* monotonic: when a name server told them; 0 = never */
-    size_t next_namesrv;  /* the one to ask: another one when that fails */
+    size_t next_namesrv;  /* the one to ask, modulo their count: another one when that fails */
     bool closed;
 };
 
@@ -42,6 +42,7 @@ struct rq_remote_call {
     struct rq_call call;
     struct rq_peer *peer; /* who is asked; a reference */
     struct rq_out *out;   /* while the address is looked for */
+    size_t namesrv;       /* next_namesrv when a name server was asked */
     char *broker_name;
 };
 
@@ -56,7 +57,8 @@ void rq_remotes_free(struct rq_remotes *remotes); /* after close */
 void rq_remotes_ask(struct rq_remotes *remotes, struct rq_remote_call *call,
                     const char *broker_name, struct rq_out *out);
 
-/* Asks a name server, which may be any of them. Takes out as above. Any thread. */
+/* Asks a name server, which may be any of them; after a failure the next question goes to another
+ * one. Takes out as above. Any thread. */
 void rq_remotes_ask_namesrv(struct rq_remotes *remotes, struct rq_remote_call *call,
                             struct rq_out *out);
 

@@ -348,6 +348,7 @@ rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out, r
     rq_queue_locks_init(&broker->locks);
     rq_pop_orders_init(&broker->pop_orders);
     rq_request_modes_init(&broker->request_modes);
+    rq_route_cache_init(&broker->route_cache);
     for (size_t i = 0; i < RQ_POP_LOCKS; i++) {
         rq_mutex_init(&broker->pop_locks[i]);
     }
@@ -413,6 +414,7 @@ static void free_parts(struct rmq_broker *broker)
     rq_pops_free(&broker->pops);
     rq_pop_orders_free(&broker->pop_orders);
     rq_request_modes_free(&broker->request_modes);
+    rq_route_cache_free(&broker->route_cache);
     for (size_t i = 0; i < RQ_POP_LOCKS; i++) {
         rq_mutex_destroy(&broker->pop_locks[i]);
     }

@@ -3,9 +3,12 @@
 /* Assignments that the broker makes, and request modes of groups, over sockets. */
 #include "unit/broker/raw.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 #include "base/time.h"
@@ -163,6 +166,57 @@ START_TEST(a_broker_stops_while_it_is_asked)
 }
 END_TEST
 
+/* An address of this machine that refuses connections while fd is open. */
+static void hold_dead_addr(int *fd, char *out, size_t room)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET};
+    socklen_t n = sizeof addr;
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(*fd, (struct sockaddr *)&addr, n), 0);
+    ck_assert_int_eq(getsockname(*fd, (struct sockaddr *)&addr, &n), 0);
+    snprintf(out, room, "127.0.0.1:%u", (unsigned)ntohs(addr.sin_port));
+}
+
+START_TEST(a_dead_name_server_is_left_for_the_next_one)
+{
+    rmq_namesrv *namesrv = NULL;
+    char dead[32];
+    char both[128];
+    int fd = -1;
+    ck_assert_int_eq(rmq_namesrv_start(NULL, 0, &namesrv, NULL), RMQ_OK);
+    hold_dead_addr(&fd, dead, sizeof dead);
+    snprintf(both, sizeof both, "%s;%s", dead, rmq_namesrv_addr(namesrv));
+    const char *pairs[] = {"namesrvAddr", both, NULL};
+    open_with(pairs);
+    raw_heartbeat(raw, "c0", "G", "T", "*", 1);
+    ck_eventually(count_of(query("c0", "AVG"), "\"queueId\"") == 4);
+    raw_close(raw);
+    rmq_broker_stop(broker);
+    rmq_namesrv_stop(namesrv);
+    close(fd);
+}
+END_TEST
+
+START_TEST(queues_are_shared_out_when_no_name_server_answers_any_more)
+{
+    rmq_namesrv *namesrv = NULL;
+    ck_assert_int_eq(rmq_namesrv_start(NULL, 0, &namesrv, NULL), RMQ_OK);
+    const char *pairs[] = {"namesrvAddr", rmq_namesrv_addr(namesrv), NULL};
+    open_with(pairs);
+    raw_heartbeat(raw, "c0", "G", "T", "*", 1);
+    ck_eventually(count_of(query("c0", "AVG"), "\"queueId\"") == 4);
+    rmq_namesrv_stop(namesrv);
+    ck_assert_int_eq(count_of(query("c0", "AVG"), "\"queueId\""), 4);
+    struct raw *other = raw_open(rmq_broker_addr(broker));
+    raw_heartbeat(other, "c1", "G", "T", "*", 1);
+    ck_assert_int_eq(count_of(query("c1", "AVG"), "\"queueId\""), 2);
+    raw_close(other);
+    raw_close(raw);
+    rmq_broker_stop(broker);
+}
+END_TEST
+
 Suite *assignment_suite(void)
 {
     Suite *suite = suite_create("broker/assignment");
@@ -176,6 +230,8 @@ Suite *assignment_suite(void)
     tcase_set_timeout(life, 30);
     tcase_add_test(life, request_modes_survive_a_restart);
     tcase_add_test(life, a_broker_stops_while_it_is_asked);
+    tcase_add_test(life, a_dead_name_server_is_left_for_the_next_one);
+    tcase_add_test(life, queues_are_shared_out_when_no_name_server_answers_any_more);
     suite_add_tcase(suite, life);
     return suite;
 }
