@@ -15,6 +15,9 @@
 #include "broker/pop_checkpoint.h"
 #include "broker/pop_look.h"
 
+/* Reads of one look that find nothing wanted: more go on in another turn of the loop. */
+#define PASSES_MAX 16
+
 struct rq_mutex *rq_pop_lock(struct rmq_broker *broker, const struct rq_pop_place *place)
 {
     uint64_t hash = rq_hash_bytes(place->topic.p, place->topic.n) * 31 +
@@ -172,6 +175,10 @@ static void read_queue(struct rq_pop_look *look, const struct rq_pop_place *plac
             again = result.next_begin_offset != offset && !(bad && corrections++ > 0);
             offset = result.next_begin_offset;
             commit(broker, place, offset);
+            if (again && !bad && ++look->passes >= PASSES_MAX) {
+                again = false;
+                look->blocked_ms = rq_wall_ms();
+            }
         }
         if (!again && result.max_offset > result.next_begin_offset) {
             look->rest += result.max_offset - result.next_begin_offset;

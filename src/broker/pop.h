@@ -35,7 +35,8 @@ struct rq_pop_ask {
 };
 
 struct rq_pop_outcome {
-    /* not answered: when a blocked queue will be free (wall clock, 0 = none is blocked) */
+    /* not answered: when to look again (wall clock, 0 = when something comes): a blocked queue will
+     * be free, or has more messages than one look passes over */
     int64_t look_ms;
     bool more; /* answered, and something is left for the next one */
 };

@@ -26,7 +26,8 @@ struct rq_pop_look {
     uint32_t turn;      /* where among the queues it begins */
     size_t count;       /* messages */
     int64_t rest;       /* messages that are left */
-    int64_t blocked_ms; /* when the first blocked queue will be free; 0 = none is */
+    int passes;         /* reads that found nothing wanted */
+    int64_t blocked_ms; /* when to look again: the first blocked queue is free; 0 = none is */
     struct rq_buf starts;
     struct rq_buf offsets;
     struct rq_buf counts;
