@@ -15,7 +15,8 @@
 #include "broker/pop_checkpoint.h"
 #include "wire/pop.h"
 
-#define BATCH_MAX         4096 /* pieces of one batch */
+#define BATCH_MAX         4096   /* pieces of one batch */
+#define BIT_BYTES_MAX     131072 /* of a piece: far more than one pop reads */
 #define INVISIBLE_MOST_MS (365 * 86400000LL)
 
 static bool check_place(const struct rq_request *request, const struct rq_hdr_ack *header)
@@ -133,14 +134,16 @@ void rq_process_ack(const struct rq_request *request)
 
 /* ---- 200151 ---- */
 
+/* As many as a pop gives. */
 static size_t offsets_of(struct rq_store *store, struct rq_slice topic,
-                         const struct rq_pop_batch_ack *ack, int64_t *out)
+                         const struct rq_pop_batch_ack *ack, int64_t out[RQ_POP_MAX])
 {
     size_t count = 0;
     int64_t least = rq_store_min_offset(store, topic, ack->queue_id);
     int64_t most = rq_store_max_offset(store, topic, ack->queue_id);
-    for (size_t i = 0; i < ack->bit_bytes * 8; i++) {
-        if (!(ack->bits[i / 8] & 1u << i % 8) || ack->start_offset > INT64_MAX - (int64_t)i) {
+    for (size_t i = 0; i < ack->bits.n * 8 && count < RQ_POP_MAX; i++) {
+        bool set = (unsigned char)ack->bits.p[i / 8] >> i % 8 & 1;
+        if (!set || ack->start_offset > INT64_MAX - (int64_t)i) {
             continue;
         }
         int64_t offset = ack->start_offset + (int64_t)i;
@@ -151,36 +154,45 @@ static size_t offsets_of(struct rq_store *store, struct rq_slice topic,
     return count;
 }
 
-static rmq_status ack_piece(const struct rq_request *request, const cJSON *json,
-                            struct rq_slice broker_name)
+static rmq_status ack_messages(struct rmq_broker *broker, const struct rq_pop_batch_ack *piece,
+                               struct rq_slice topic, struct rq_slice broker_name)
 {
-    struct rmq_broker *broker = request->broker;
-    struct rq_pop_batch_ack piece;
-    char room[RQ_POP_TOPIC_ROOM];
-    struct rq_slice topic;
-    int64_t offsets[sizeof piece.bits * 8];
-    if (rq_pop_batch_ack_read(json, &piece) != RMQ_OK ||
-        !rq_pop_marked_topic(piece.topic, piece.group, piece.retry, room, &topic)) {
-        return RMQ_ERR_PROTOCOL;
-    }
-    size_t count = offsets_of(broker->store, topic, &piece, offsets);
-    if (piece.revive_qid == RQ_POP_ORDER_QUEUE) {
+    int64_t offsets[RQ_POP_MAX];
+    size_t count = offsets_of(broker->store, topic, piece, offsets);
+    if (piece->revive_qid == RQ_POP_ORDER_QUEUE) {
         const struct rq_pop_place place = {
-            .topic = topic, .group = piece.group, .queue_id = piece.queue_id};
+            .topic = topic, .group = piece->group, .queue_id = piece->queue_id};
         for (size_t i = 0; i < count; i++) {
-            ack_in_order(broker, &place, offsets[i], piece.pop_time_ms);
+            ack_in_order(broker, &place, offsets[i], piece->pop_time_ms);
         }
         return RMQ_OK;
     }
     const struct rq_pop_ack ack = {.topic = topic,
-                                   .group = piece.group,
+                                   .group = piece->group,
                                    .broker_name = broker_name,
-                                   .queue_id = piece.queue_id,
-                                   .start_offset = piece.start_offset,
-                                   .pop_time_ms = piece.pop_time_ms,
+                                   .queue_id = piece->queue_id,
+                                   .start_offset = piece->start_offset,
+                                   .pop_time_ms = piece->pop_time_ms,
                                    .count = count,
                                    .offsets = offsets};
-    return count > 0 ? acknowledge(broker, piece.revive_qid, &ack) : RMQ_OK;
+    return count > 0 ? acknowledge(broker, piece->revive_qid, &ack) : RMQ_OK;
+}
+
+static rmq_status ack_piece(struct rmq_broker *broker, const cJSON *json,
+                            struct rq_slice broker_name)
+{
+    struct rq_pop_batch_ack piece;
+    struct rq_buf bits;
+    char room[RQ_POP_TOPIC_ROOM];
+    struct rq_slice topic;
+    rmq_status st = RMQ_ERR_PROTOCOL;
+    rq_buf_init(&bits, BIT_BYTES_MAX);
+    if (rq_pop_batch_ack_read(json, &bits, &piece) == RMQ_OK &&
+        rq_pop_marked_topic(piece.topic, piece.group, piece.retry, room, &topic)) {
+        st = ack_messages(broker, &piece, topic, broker_name);
+    }
+    rq_buf_free(&bits);
+    return st;
 }
 
 void rq_process_batch_ack(const struct rq_request *request)
@@ -196,7 +208,7 @@ void rq_process_batch_ack(const struct rq_request *request)
     int count = 0;
     for (const cJSON *item = acks && cJSON_IsArray(acks) ? acks->child : NULL;
          item && count < BATCH_MAX; item = item->next) {
-        rmq_status one = ack_piece(request, item, broker_name);
+        rmq_status one = ack_piece(request->broker, item, broker_name);
         st = st == RMQ_OK ? one : st;
         count++;
     }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "wire/properties.h"
 
-#define BITS_MAX (sizeof((struct rq_pop_batch_ack *)0)->bits * 8)
+#define BITS_MAX 128 /* of one piece; what is further from its start is acknowledged by itself */
 
 /* ---- handles ---- */
 
@@ -127,6 +127,8 @@ static bool same_pop(const struct rq_pop_handle *a, const struct rq_pop_handle *
 static void add_piece(struct rq_pop_acks *acks, size_t first, struct rq_buf *out)
 {
     struct rq_pop_handle head;
+    uint8_t bits[BITS_MAX / 8] = {0};
+    size_t bytes = 0;
     (void)rq_pop_handle_parse(rq_slice_str(acks->handles[first]), &head);
     struct rq_pop_batch_ack piece = {.group = rq_slice_str(acks->group),
                                      .topic = rq_slice_str(acks->topic),
@@ -143,13 +145,14 @@ static void add_piece(struct rq_pop_acks *acks, size_t first, struct rq_buf *out
             continue;
         }
         int64_t bit = handle.offset - head.start_offset;
-        if (bit >= 0 && bit < (int64_t)BITS_MAX) {
-            size_t bytes = (size_t)bit / 8 + 1;
-            piece.bits[bit / 8] |= (uint8_t)(1u << bit % 8);
-            piece.bit_bytes = bytes > piece.bit_bytes ? bytes : piece.bit_bytes;
+        if (bit >= 0 && bit < BITS_MAX) {
+            size_t at = (size_t)bit / 8;
+            bits[at] |= (uint8_t)(1u << bit % 8);
+            bytes = at + 1 > bytes ? at + 1 : bytes;
             acks->done[i] = true;
         }
     }
+    piece.bits = rq_slice(bits, bytes);
     rq_pop_batch_ack_write(&piece, out);
 }
 
@@ -158,7 +161,7 @@ bool rq_pop_acks_fits(const struct rq_pop_acks *acks, size_t i, struct rq_slice 
     struct rq_pop_handle handle;
     return !acks->done[i] && rq_pop_handle_parse(rq_slice_str(acks->handles[i]), &handle) &&
            rq_slice_eq(handle.broker_name, broker_name) && handle.offset >= handle.start_offset &&
-           handle.offset - handle.start_offset < (int64_t)BITS_MAX;
+           handle.offset - handle.start_offset < BITS_MAX;
 }
 
 void rq_pop_acks_write(struct rq_pop_acks *acks, struct rq_slice broker_name, struct rq_buf *out)

@@ -139,11 +139,13 @@ struct rq_pop_batch_ack {
     int32_t revive_qid;
     int64_t pop_time_ms;
     int64_t invisible_ms;
-    uint8_t bits[16]; /* bit i: the message at start_offset + i, low bit first */
-    size_t bit_bytes;
+    struct rq_slice bits; /* bit i: the message at start_offset + i, low bit first */
 };
 
 void rq_pop_batch_ack_write(const struct rq_pop_batch_ack *ack, struct rq_buf *out);
-rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_pop_batch_ack *out);
+
+/* Texts point into json, out->bits into bits, which the caller has made and frees. */
+rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_buf *bits,
+                                 struct rq_pop_batch_ack *out);
 
 #endif

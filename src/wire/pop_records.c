@@ -161,7 +161,7 @@ void rq_pop_batch_ack_write(const struct rq_pop_batch_ack *ack, struct rq_buf *o
     rq_buf_add_char(out, '{');
     rq_json_add_member(out, &first, "b");
     rq_buf_add_char(out, '"');
-    rq_base64_add(out, rq_slice(ack->bits, ack->bit_bytes), RQ_BASE64);
+    rq_base64_add(out, ack->bits, RQ_BASE64);
     rq_buf_add_char(out, '"');
     add_text(out, &first, "c", ack->group);
     add_number(out, &first, "it", ack->invisible_ms);
@@ -174,23 +174,15 @@ void rq_pop_batch_ack_write(const struct rq_pop_batch_ack *ack, struct rq_buf *o
     rq_buf_add_char(out, '}');
 }
 
-static bool read_bits(struct rq_slice text, struct rq_pop_batch_ack *out)
-{
-    struct rq_buf bytes;
-    rq_buf_init_over(&bytes, (char *)out->bits, sizeof out->bits, sizeof out->bits);
-    bool fits = rq_base64_read(text, RQ_BASE64, &bytes);
-    out->bit_bytes = bytes.len;
-    return fits;
-}
-
-rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_pop_batch_ack *out)
+rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_buf *bits,
+                                 struct rq_pop_batch_ack *out)
 {
     struct rq_slice retry;
-    struct rq_slice bits;
+    struct rq_slice text;
     memset(out, 0, sizeof *out);
     if (!read_text(json, "c", "consumerGroup", &out->group) ||
         !read_text(json, "t", "topic", &out->topic) || !read_text(json, "r", "retry", &retry) ||
-        retry.n != 1 || !read_text(json, "b", "bitSet", &bits) ||
+        retry.n != 1 || !read_text(json, "b", "bitSet", &text) ||
         !read_queue_id(json, "q", "queueId", &out->queue_id) ||
         !read_queue_id(json, "rq", "reviveQueueId", &out->revive_qid)) {
         return RMQ_ERR_PROTOCOL;
@@ -199,5 +191,9 @@ rmq_status rq_pop_batch_ack_read(const cJSON *json, struct rq_pop_batch_ack *out
     out->start_offset = read_number(json, "so", "startOffset", -1);
     out->pop_time_ms = read_number(json, "pt", "popTime", -1);
     out->invisible_ms = read_number(json, "it", "invisibleTime", -1);
-    return read_bits(bits, out) && out->start_offset >= 0 ? RMQ_OK : RMQ_ERR_PROTOCOL;
+    if (!rq_base64_read(text, RQ_BASE64, bits) || out->start_offset < 0) {
+        return RMQ_ERR_PROTOCOL;
+    }
+    out->bits = rq_slice(bits->data, bits->len);
+    return RMQ_OK;
 }

@@ -35,12 +35,31 @@ START_TEST(many_messages_that_are_not_wanted_are_passed_over_in_several_looks)
 }
 END_TEST
 
+START_TEST(a_batch_acknowledges_what_was_found_far_behind_the_start)
+{
+    struct rq_msg msg;
+    pop_open();
+    produce_many("A", 200);
+    pop_produce(0, "B", "far");
+    struct raw_answer *answer =
+        pop_now((struct pop_wish){.queue_id = 0, .invisible_ms = 500, .expression = "B"});
+    ck_assert_uint_eq(raw_messages(answer, &msg, 1), 1);
+    struct pop_handle handle = pop_handle_of(answer, &msg);
+    ck_assert_int_eq(handle.parts.offset - handle.parts.start_offset, 200);
+    pop_ack_as_batch(&handle.parts);
+    answer = pop_now((struct pop_wish){.queue_id = 0, .poll_ms = 700});
+    ck_assert_int_eq(answer->header.code, RQ_RESP_POLLING_TIMEOUT);
+    pop_close();
+}
+END_TEST
+
 Suite *pop_backlog_suite(void)
 {
     Suite *suite = suite_create("broker/pop_backlog");
     TCase *tc = tcase_create("backlog");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, many_messages_that_are_not_wanted_are_passed_over_in_several_looks);
+    tcase_add_test(tc, a_batch_acknowledges_what_was_found_far_behind_the_start);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -146,6 +146,7 @@ START_TEST(a_batch_acknowledges_messages_of_several_queues)
     rq_buf_init(&body, 0);
     rq_buf_add_str(&body, "{\"acks\":[");
     for (int queue = 0; queue < 2; queue++) {
+        const char bits[] = {queue ? 7 : 5}; /* one of queue 0 is left */
         const struct rq_pop_batch_ack piece = {.group = rq_slice_str(GROUP),
                                                .topic = rq_slice_str(TOPIC),
                                                .retry = '0',
@@ -153,8 +154,7 @@ START_TEST(a_batch_acknowledges_messages_of_several_queues)
                                                .revive_qid = (int32_t)raw_i64(answer, "reviveQid"),
                                                .pop_time_ms = raw_i64(answer, "popTime"),
                                                .invisible_ms = 300,
-                                               .bits = {queue ? 7 : 5}, /* one of queue 0 is left */
-                                               .bit_bytes = 1};
+                                               .bits = rq_slice(bits, sizeof bits)};
         rq_buf_add_str(&body, queue ? "," : "");
         rq_pop_batch_ack_write(&piece, &body);
     }
@@ -346,30 +346,6 @@ START_TEST(a_notice_tells_that_there_is_something_and_a_peek_shows_it)
 }
 END_TEST
 
-static void ack_as_batch(const struct rq_pop_handle *handle)
-{
-    struct rq_pop_batch_ack piece = {.group = rq_slice_str(GROUP),
-                                     .topic = rq_slice_str(TOPIC),
-                                     .retry = handle->retry,
-                                     .queue_id = handle->queue_id,
-                                     .revive_qid = handle->revive_qid,
-                                     .start_offset = handle->start_offset,
-                                     .pop_time_ms = handle->pop_time_ms,
-                                     .invisible_ms = handle->invisible_ms,
-                                     .bit_bytes = 1};
-    struct rq_buf body;
-    piece.bits[0] = (uint8_t)(1u << (handle->offset - handle->start_offset));
-    rq_buf_init(&body, 0);
-    rq_buf_add_str(&body, "{\"brokerName\":\"broker-a\",\"acks\":[");
-    rq_pop_batch_ack_write(&piece, &body);
-    rq_buf_add_str(&body, "]}");
-    ck_assert_int_eq(
-        raw_call(raw, RQ_REQ_BATCH_ACK_MESSAGE, NULL, NULL, rq_slice(body.data, body.len))
-            ->header.code,
-        RQ_RESP_SUCCESS);
-    rq_buf_free(&body);
-}
-
 START_TEST(checkpoints_and_blocks_survive_a_restart)
 {
     char path[] = "/tmp/rmq-pop-XXXXXX";
@@ -386,7 +362,7 @@ START_TEST(checkpoints_and_blocks_survive_a_restart)
     struct pop_handle first = pop_handle_of(answer, &msgs[0]);
     struct pop_handle third = pop_handle_of(answer, &msgs[2]);
     ck_assert_int_eq(pop_ack(&first), RQ_RESP_SUCCESS);
-    ack_as_batch(&third.parts);
+    pop_ack_as_batch(&third.parts);
     pop_close();
 
     pop_open_with_store(path);

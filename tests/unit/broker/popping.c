@@ -124,6 +124,33 @@ int32_t pop_ack(const struct pop_handle *handle)
     return pop_ack_call(RQ_REQ_ACK_MESSAGE, handle, -1)->header.code;
 }
 
+void pop_ack_as_batch(const struct rq_pop_handle *handle)
+{
+    char bits[32] = {0};
+    int64_t bit = handle->offset - handle->start_offset;
+    ck_assert(bit >= 0 && bit < (int64_t)sizeof bits * 8);
+    bits[bit / 8] = (char)(1u << bit % 8);
+    const struct rq_pop_batch_ack piece = {.group = rq_slice_str(GROUP),
+                                           .topic = rq_slice_str(TOPIC),
+                                           .retry = handle->retry,
+                                           .queue_id = handle->queue_id,
+                                           .revive_qid = handle->revive_qid,
+                                           .start_offset = handle->start_offset,
+                                           .pop_time_ms = handle->pop_time_ms,
+                                           .invisible_ms = handle->invisible_ms,
+                                           .bits = rq_slice(bits, (size_t)bit / 8 + 1)};
+    struct rq_buf body;
+    rq_buf_init(&body, 0);
+    rq_buf_add_str(&body, "{\"brokerName\":\"broker-a\",\"acks\":[");
+    rq_pop_batch_ack_write(&piece, &body);
+    rq_buf_add_str(&body, "]}");
+    ck_assert_int_eq(
+        raw_call(raw, RQ_REQ_BATCH_ACK_MESSAGE, NULL, NULL, rq_slice(body.data, body.len))
+            ->header.code,
+        RQ_RESP_SUCCESS);
+    rq_buf_free(&body);
+}
+
 int32_t pop_waiting(int queue_id)
 {
     struct rq_hdr_notification fields = {

@@ -46,6 +46,7 @@ struct pop_handle pop_handle_of(const struct raw_answer *answer, const struct rq
 struct raw_answer *pop_ack_call(int32_t code, const struct pop_handle *handle,
                                 int64_t invisible_ms);
 int32_t pop_ack(const struct pop_handle *handle); /* code of the answer */
+void pop_ack_as_batch(const struct rq_pop_handle *handle);
 
 int32_t pop_waiting(int queue_id); /* pops of the group that wait for it */
 
