@@ -270,13 +270,14 @@ int64_t rq_schedule_offset(struct rq_schedule *schedule, int level)
     return get_offset(schedule, &schedule->levels[level - 1]);
 }
 
+/* Also of levels that the options do not name now: they may be named again. */
 static void write_locked(struct rq_schedule *schedule, struct rq_buf *out, const char *line)
 {
     bool first = true;
     rq_buf_add_str(out, "\"dataVersion\":");
     rq_data_version_write(&schedule->version, out);
     rq_buf_addf(out, ",%s\"offsetTable\":{", line);
-    for (int i = 0; i < schedule->level_count; i++) {
+    for (int i = 0; i < RQ_DELAY_LEVELS_MAX; i++) {
         if (schedule->levels[i].offset > 0) {
             rq_buf_addf(out, "%s%d:%lld", first ? "" : ",", i + 1,
                         (long long)schedule->levels[i].offset);
@@ -303,7 +304,7 @@ static rmq_status read_levels(void *user, const cJSON *root)
         int32_t level = 0;
         int64_t offset = 0;
         if (rq_slice_to_i32(rq_slice_str(item->string), &level) && level >= 1 &&
-            level <= schedule->level_count && rq_json_value_i64(item, &offset) && offset >= 0) {
+            level <= RQ_DELAY_LEVELS_MAX && rq_json_value_i64(item, &offset) && offset >= 0) {
             schedule->levels[level - 1].offset = offset;
         }
     }
@@ -317,7 +318,7 @@ rmq_status rq_schedule_load(struct rq_schedule *schedule, rmq_error **err)
 
 void rq_schedule_fit(struct rq_schedule *schedule)
 {
-    for (int i = 0; i < schedule->level_count; i++) {
+    for (int i = 0; i < RQ_DELAY_LEVELS_MAX; i++) {
         struct rq_delay_level *level = &schedule->levels[i];
         int64_t max = rq_store_max_offset(schedule->broker->store, schedule_topic, i);
         level->offset = level->offset < max ? level->offset : max;

@@ -35,9 +35,10 @@ struct rq_delay_level {
 
 struct rq_schedule {
     struct rmq_broker *broker;
-    struct rq_loop *loop;                              /* background; a reference */
-    int level_count;                                   /* immutable */
-    struct rq_delay_level levels[RQ_DELAY_LEVELS_MAX]; /* [0] is level 1 */
+    struct rq_loop *loop; /* background; a reference */
+    int level_count;      /* immutable */
+    /* [0] is level 1; behind level_count only the offsets are used */
+    struct rq_delay_level levels[RQ_DELAY_LEVELS_MAX];
     struct rq_task look_task;
     bool stopped; /* owned by the background loop */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Delayed messages after damage: what is lost does not hold up the others. */
+/* Delayed messages after damage, and when the levels change. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -35,22 +35,29 @@ static void stop(void)
     rmq_broker_stop(broker);
 }
 
-static void send_delayed(const char *body)
+static void send_delayed(int level, const char *body)
 {
-    struct rq_hdr_send header = raw_send_header("T", 0, rq_slice_str("DELAY\0011\002"));
+    char props[32];
+    (void)snprintf(props, sizeof props, "DELAY\001%d\002", level);
+    struct rq_hdr_send header = raw_send_header("T", 0, rq_slice_str(props));
     ck_assert_int_eq(
         raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str(body))
             ->header.code,
         RQ_RESP_SUCCESS);
 }
 
-/* Whether both messages, and nothing else, came in this order. */
-static bool came(const char *one, const char *two)
+/* Whether these messages, and nothing else, came in this order; the last one is followed by NULL. */
+static bool came(const char *const *bodies)
 {
-    struct rq_msg msgs[3];
+    struct rq_msg msgs[8];
     const struct raw_answer *answer = raw_pull_now(raw, "G", "T", 0, 0, "*");
-    return answer->header.code == RQ_RESP_SUCCESS && raw_messages(answer, msgs, 3) == 2 &&
-           rq_slice_eq_str(msgs[0].body, one) && rq_slice_eq_str(msgs[1].body, two);
+    size_t count = answer->header.code == RQ_RESP_SUCCESS ? raw_messages(answer, msgs, 8) : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!bodies[i] || !rq_slice_eq_str(msgs[i].body, bodies[i])) {
+            return false;
+        }
+    }
+    return bodies[count] == NULL;
 }
 
 static const char *path_in(const char *dir, const char *name)
@@ -81,15 +88,42 @@ START_TEST(a_lost_message_does_not_hold_up_those_of_its_level_behind_it)
     ck_assert_ptr_nonnull(mkdtemp(dir));
     start(dir, "1h");
     raw_create_topic(raw, "T", 1);
-    send_delayed("first");
-    send_delayed("second");
-    send_delayed("third");
+    send_delayed(1, "first");
+    send_delayed(1, "second");
+    send_delayed(1, "third");
     stop();
     spoil(dir, "second");
     close(open(path_in(dir, "abort"), O_WRONLY | O_CREAT, 0644)); /* as after a crash */
     ck_assert_int_eq(unlink(path_in(dir, "checkpoint")), 0);
     start(dir, "1s"); /* the entries are made anew, and due soon */
-    ck_eventually(came("first", "third"));
+    ck_eventually(came((const char *const[]){"first", "third", NULL}));
+    stop();
+    ck_assert_int_eq(rq_sys_rmtree(dir), 0);
+}
+END_TEST
+
+static void send_due(int level, const char *body)
+{
+    send_delayed(level, body);
+    ck_assert_int_eq(rmq_broker_fault_clock_offset(broker, 60000, NULL), RMQ_OK);
+}
+
+START_TEST(a_level_that_was_taken_out_and_put_back_does_not_deliver_again)
+{
+    char dir[] = "/tmp/rmq-unit-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    start(dir, "1s 1s 1s");
+    raw_create_topic(raw, "T", 1);
+    send_due(3, "third");
+    ck_eventually(came((const char *const[]){"third", NULL}));
+    stop();
+    start(dir, "1s"); /* and its file is written, since something is delivered */
+    send_due(1, "first");
+    ck_eventually(came((const char *const[]){"third", "first", NULL}));
+    stop();
+    start(dir, "1s 1s 1s");
+    send_due(3, "behind it");
+    ck_eventually(came((const char *const[]){"third", "first", "behind it", NULL}));
     stop();
     ck_assert_int_eq(rq_sys_rmtree(dir), 0);
 }
@@ -103,6 +137,7 @@ Suite *schedule_suite(void)
     TCase *tc = tcase_create("schedule");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_lost_message_does_not_hold_up_those_of_its_level_behind_it);
+    tcase_add_test(tc, a_level_that_was_taken_out_and_put_back_does_not_deliver_again);
     suite_add_tcase(suite, tc);
     return suite;
 }
