@@ -146,10 +146,13 @@ static bool answer_outdated(struct rmq_broker *broker, struct rq_conn *conn,
     return true;
 }
 
+/* One whose place in the queue is gone is told where the next is: messages are there, and nobody
+ * would wake it but they. */
 static bool is_to_wait(const struct rq_store_result *result, int32_t code, enum rq_pull_wait wait)
 {
     if (code == RQ_RESP_PULL_NOT_FOUND) {
-        return wait != RQ_PULL_ANSWERS;
+        return wait == RQ_PULL_MAY_PARK ||
+               (wait == RQ_PULL_MAY_STAY && result->status != RQ_GET_OFFSET_FOUND_NULL);
     }
     return wait == RQ_PULL_MAY_STAY && result->status == RQ_GET_NO_MATCHED_MESSAGE;
 }

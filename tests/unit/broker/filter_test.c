@@ -3,6 +3,7 @@
 /* SQL92 subscriptions over sockets: what is let through, what waits, and what is answered when the
  * expression or the broker does not allow it. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/time.h"
@@ -12,13 +13,18 @@
 static rmq_broker *broker;
 static struct raw *raw;
 
-static void open_broker(const char *enabled)
+static void open_with(const char *const *pairs)
 {
-    const char *const pairs[] = {"enablePropertyFilter", enabled, NULL};
     broker = start_broker(pairs);
     raw = raw_open(rmq_broker_addr(broker));
     raw->expression_type = RQ_EXPRESSION_SQL92;
     raw_create_topic(raw, "T", 1);
+}
+
+static void open_broker(const char *enabled)
+{
+    const char *const pairs[] = {"enablePropertyFilter", enabled, NULL};
+    open_with(pairs);
 }
 
 static void setup(void)
@@ -128,6 +134,27 @@ START_TEST(a_parked_pull_that_never_matches_is_told_at_its_deadline_how_far_it_h
 }
 END_TEST
 
+START_TEST(a_pull_whose_place_in_the_queue_is_gone_is_told_the_next_one)
+{
+    const char *const pairs[] = {"enablePropertyFilter", "true", "mappedFileSizeConsumeQueue",
+                                 "200", NULL};
+    char path[512];
+    struct raw_answer answer;
+    teardown();
+    open_with(pairs);
+    for (int i = 0; i < 30; i++) {
+        produce(raw, "1");
+    }
+    ck_eventually(rq_store_max_offset(broker->store, rq_slice_str("T"), 0) == 30);
+    snprintf(path, sizeof path, "%s/consumequeue/T/0/%020d", rmq_broker_store_path(broker), 200);
+    ck_assert_int_eq(truncate(path, 0), 0);
+    raw_pull(raw, "G", "T", 0, 12, "amount > 10", 10 * RAW_WAIT_MS);
+    ck_assert(raw_next(raw, &answer, RAW_WAIT_MS));
+    ck_assert_int_eq(answer.header.code, RQ_RESP_PULL_NOT_FOUND);
+    ck_assert_int_eq(raw_i64(&answer, "nextBeginOffset"), 20);
+}
+END_TEST
+
 START_TEST(a_connection_that_closes_while_its_pull_is_looked_at_is_no_problem)
 {
     struct raw *producer = raw_open(rmq_broker_addr(broker));
@@ -184,6 +211,7 @@ Suite *filter_suite(void)
     tcase_add_test(tc, a_parked_pull_sleeps_on_when_what_came_does_not_match);
     tcase_add_test(tc,
                    a_parked_pull_that_never_matches_is_told_at_its_deadline_how_far_it_has_looked);
+    tcase_add_test(tc, a_pull_whose_place_in_the_queue_is_gone_is_told_the_next_one);
     tcase_add_test(tc, a_connection_that_closes_while_its_pull_is_looked_at_is_no_problem);
     tcase_add_test(tc, a_wrong_expression_is_refused_wherever_it_comes_in);
     tcase_add_test(tc, a_broker_without_property_filter_says_so);
