@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -219,6 +220,25 @@ int rq_sys_mkdirs(const char *path)
     }
     rq_free(copy);
     return rc;
+}
+
+char *rq_sys_absolute(const char *path)
+{
+    char dir[PATH_MAX];
+    struct rq_buf full;
+    rq_buf_init(&full, 0);
+    if (path[0] != '/') {
+        if (!getcwd(dir, sizeof dir)) {
+            return NULL;
+        }
+        rq_buf_addf(&full, "%s/", dir);
+    }
+    rq_buf_add_str(&full, path);
+    char *absolute = rq_buf_detach(&full);
+    if (!absolute) {
+        errno = ENOMEM;
+    }
+    return absolute;
 }
 
 int rq_sys_unlink(const char *path)

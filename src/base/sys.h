@@ -48,6 +48,9 @@ int rq_sys_sync_dir_of(const char *path); /* makes the name of path durable: syn
 int rq_sys_fallocate(int fd, off_t size);
 int rq_sys_ftruncate(int fd, off_t size);
 int rq_sys_mkdirs(const char *path); /* with parents; 0 also when it exists */
+/* The path from the root on, so that it holds when the process changes its directory. NULL on
+ * failure, with errno; freed with rq_free. */
+char *rq_sys_absolute(const char *path);
 int rq_sys_unlink(const char *path);
 int rq_sys_rmtree(const char *path); /* removes a directory tree */
 

@@ -4,11 +4,13 @@
  * functions over caller's structs. */
 #include "base/table.h"
 
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/sys.h"
 
 static char *field_of(void *object, const struct rq_option *option)
 {
@@ -249,6 +251,23 @@ rmq_status rq_table_set(const struct rq_table *table, void *object, const char *
     }
     set_number(option, object, v);
     return RMQ_OK;
+}
+
+rmq_status rq_table_make_absolute(const struct rq_table *table, void *object, const char *name,
+                                  rmq_error **err)
+{
+    const char *path = get_string(rq_table_find(table, name), object);
+    if (!path || !*path || *path == '/') {
+        return RMQ_OK;
+    }
+    char *absolute = rq_sys_absolute(path);
+    if (!absolute) {
+        return rq_error_set(err, errno == ENOMEM ? RMQ_ERR_NOMEM : RMQ_ERR_IO,
+                            "option %s: present directory: %s", name, strerror(errno));
+    }
+    rmq_status st = rq_table_set(table, object, name, absolute, err);
+    rq_free(absolute);
+    return st;
 }
 
 rmq_status rq_table_check(const struct rq_table *table, const void *object, rmq_error **err)

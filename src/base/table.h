@@ -54,6 +54,11 @@ const char *rq_table_nearest(const struct rq_table *table, const char *name);
 rmq_status rq_table_set(const struct rq_table *table, void *object, const char *name,
                         const char *value, rmq_error **err);
 
+/* The path in a text option, if there is one, is written from the root on: a host may change its
+ * directory while the path is in use. The struct is one for rq_table_set. RMQ_ERR_IO. */
+rmq_status rq_table_make_absolute(const struct rq_table *table, void *object, const char *name,
+                                  rmq_error **err);
+
 /* Checks ranges of a struct filled by a program. */
 rmq_status rq_table_check(const struct rq_table *table, const void *object, rmq_error **err);
 

@@ -76,6 +76,18 @@ static rmq_status check_settings(struct rmq_broker *broker, rmq_error **err)
     return st ? st : strip_brackets(options, "bindAddress", options->bind_address, err);
 }
 
+/* Files are opened by path as long as the broker runs, and the host may change its directory. */
+static rmq_status keep_paths(struct rq_broker_settings *settings, rmq_error **err)
+{
+    rmq_status st =
+        rq_table_make_absolute(&rq_store_table, &settings->store, "storePathRootDir", err);
+    st = st ? st
+            : rq_table_make_absolute(&rq_store_table, &settings->store, "storePathCommitLog", err);
+    return st ? st
+              : rq_table_make_absolute(&rq_broker_options_table, &settings->broker,
+                                       "brokerConfigPath", err);
+}
+
 static rmq_status take_settings(struct rmq_broker *broker, const rmq_broker_config *config,
                                 rmq_error **err)
 {
@@ -84,7 +96,8 @@ static rmq_status take_settings(struct rmq_broker *broker, const rmq_broker_conf
     if (st) {
         return rq_error_set(err, st, "settings of the broker: %s", rmq_status_text(st));
     }
-    return check_settings(broker, err);
+    st = keep_paths(&broker->settings, err);
+    return st ? st : check_settings(broker, err);
 }
 
 /* What the broker adds to each message, as a property string. */
@@ -132,15 +145,15 @@ static rmq_status choose_store(struct rmq_broker *broker, rmq_error **err)
         return rq_error_set(err, RMQ_ERR_IO, "temporary store %s: %s", text, strerror(errno));
     }
     broker->temporary_store = true;
-    broker->store_path = rq_strdup(text);
+    broker->store_path = rq_sys_absolute(text);
     if (!broker->store_path) {
         (void)rmdir(text);
         return no_memory(err);
     }
     rmq_status st = shrink_index(broker, err);
     return st ? st
-              : rq_table_set(&rq_store_table, &broker->settings.store, "storePathRootDir", text,
-                             err);
+              : rq_table_set(&rq_store_table, &broker->settings.store, "storePathRootDir",
+                             broker->store_path, err);
 }
 
 static rmq_status open_store(struct rmq_broker *broker, rmq_error **err)

@@ -299,6 +299,7 @@ static const char *home(void)
     return dir && *dir ? dir : "/tmp";
 }
 
+/* Written from the root on: the host may change its directory while the consumer runs. */
 static char *make_path(const char *dir, const char *client_id, const char *group)
 {
     struct rq_buf path;
@@ -309,7 +310,11 @@ static char *make_path(const char *dir, const char *client_id, const char *group
         rq_buf_addf(&path, "%s/%s", home(), FOLDER);
     }
     rq_buf_addf(&path, "/%s/%s/offsets.json", client_id, group);
-    return rq_buf_detach(&path);
+    const char *text = rq_buf_cstr(&path);
+    errno = ENOMEM;
+    char *absolute = rq_buf_status(&path) ? NULL : rq_sys_absolute(text);
+    rq_buf_free(&path);
+    return absolute;
 }
 
 static void free_store(struct rq_local_offsets *store)
@@ -334,7 +339,11 @@ rmq_status rq_local_offsets_open(const char *dir, const char *client_id, const c
     rq_cond_init(&store->change);
     rq_map_init(&store->entries);
     store->path = make_path(dir, client_id, group);
-    rmq_status st = store->path ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "local offsets");
+    rmq_status st = RMQ_OK;
+    if (!store->path) {
+        st = rq_error_set(err, errno == ENOMEM ? RMQ_ERR_NOMEM : RMQ_ERR_IO, "local offsets: %s",
+                          strerror(errno));
+    }
     if (st == RMQ_OK) {
         load(store);
         st = rq_thread_start(&store->thread, "rmq-offsets", write_when_asked, store);

@@ -59,6 +59,13 @@ static rmq_status prepare(struct rmq_namesrv *namesrv, const char *properties, r
                                              NULL, err) != RQ_PROPERTIES_SET) {
         return RMQ_ERR_INVALID;
     }
+    st = rq_table_make_absolute(&rq_namesrv_options_table, &namesrv->options, "kvConfigPath", err);
+    st = st ? st
+            : rq_table_make_absolute(&rq_namesrv_options_table, &namesrv->options,
+                                     "configStorePath", err);
+    if (st) {
+        return st;
+    }
     namesrv->info.drop_missing = namesrv->options.delete_topic_with_broker_registration;
     if (namesrv->options.need_wait_for_service) {
         namesrv->ready_ms =

@@ -73,13 +73,21 @@ static rmq_status set_root(struct rq_store *store, rmq_error **err)
     return RMQ_OK;
 }
 
-/* File sizes as the modules need them: whole entries, and room for one record. */
+/* Paths that stay what they are, and file sizes as the modules need them: whole entries, and room
+ * for one record. */
 static rmq_status settle_options(struct rq_store *store, const struct rq_store_options *options,
                                  rmq_error **err)
 {
     rmq_status st = rq_table_check(&rq_store_table, options, err);
     if (st == RMQ_OK) {
         st = rq_table_copy(&rq_store_table, &store->options, options);
+    }
+    if (st != RMQ_OK) {
+        return st;
+    }
+    st = rq_table_make_absolute(&rq_store_table, &store->options, "storePathRootDir", err);
+    if (st == RMQ_OK) {
+        st = rq_table_make_absolute(&rq_store_table, &store->options, "storePathCommitLog", err);
     }
     if (st != RMQ_OK) {
         return st;

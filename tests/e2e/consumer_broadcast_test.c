@@ -309,6 +309,28 @@ static void a_file_of_java_is_read_and_kept(void)
     tl_cluster_stop(&cluster);
 }
 
+static void a_relative_folder_stays_where_it_began_when_the_directory_changes(void)
+{
+    struct tl_cluster cluster;
+    char path[256];
+    int home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    tl_cluster_start(&cluster, 1);
+    make_folder();
+    file_of(&cluster, "m", path);
+    TL_EQUAL(chdir(folder), 0);
+    rmq_consumer_options options = broadcast_options(&cluster, "m", &seen[0]);
+    options.local_offset_store_dir = ".";
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
+    TL_EQUAL(fchdir(home), 0);
+    TL_EQUAL(close(home), 0);
+    tl_send_some(&cluster, 0, 10);
+    tl_seen_wait(&seen[0], 10, 10000);
+    rmq_consumer_destroy(consumer);
+    TL_EQUAL(access(path, R_OK), 0);
+    remove_folder();
+    tl_cluster_stop(&cluster);
+}
+
 /* ---- a broker that is away ---- */
 
 struct assignment {
@@ -463,6 +485,7 @@ int main(int argc, char **argv)
         {"a_kill_leaves_a_whole_file", a_kill_leaves_a_whole_file, 600},
         TL_CASE(a_broker_that_is_away_for_a_while_costs_and_repeats_nothing),
         TL_CASE(a_file_of_java_is_read_and_kept),
+        TL_CASE(a_relative_folder_stays_where_it_began_when_the_directory_changes),
         TL_CASE(a_start_that_a_shutdown_overtakes_starts_nothing),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);

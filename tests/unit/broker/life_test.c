@@ -5,6 +5,7 @@
 #include "unit/broker/raw.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <rmq/log.h>
 #include <stdlib.h>
@@ -95,6 +96,31 @@ START_TEST(a_broker_starts_again_on_its_store_with_all_it_knew)
     ck_assert_int_ne(rmq_broker_start(config, &second, NULL), RMQ_OK);
     rmq_broker_config_destroy(config);
     rmq_broker_stop(broker);
+    rq_sys_rmtree(dir);
+}
+END_TEST
+
+START_TEST(a_broker_with_a_relative_store_stays_there_when_its_host_changes_the_directory)
+{
+    char dir[] = "/tmp/rmq-broker-test-XXXXXX";
+    static const char *const pairs[] = {"storePathRootDir", "store", NULL};
+    int home = open(".", O_RDONLY | O_DIRECTORY);
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(chdir(dir), 0);
+    rmq_broker *broker = start_broker(pairs);
+    ck_assert_int_eq(mkdir("elsewhere", 0755), 0);
+    ck_assert_int_eq(chdir("elsewhere"), 0);
+    ck_assert_int_eq(rmq_broker_create_topic(broker, "Kept", 3, NULL), RMQ_OK);
+    rmq_broker_stop(broker);
+    ck_assert_int_eq(chdir(dir), 0);
+    ck_assert_int_eq(rmdir("elsewhere"), 0); /* nothing is in it */
+    struct rq_buf topics;
+    rq_buf_init(&topics, 0);
+    ck_assert_int_eq(rq_sys_read_file("store/config/topics.json", 1000000, &topics, NULL), RMQ_OK);
+    ck_assert_ptr_nonnull(strstr(rq_buf_cstr(&topics), "\"Kept\""));
+    rq_buf_free(&topics);
+    ck_assert_int_eq(fchdir(home), 0);
+    close(home);
     rq_sys_rmtree(dir);
 }
 END_TEST
@@ -511,6 +537,8 @@ Suite *life_suite(void)
     tcase_add_test(tc, a_broker_starts_again_on_its_store_with_all_it_knew);
     tcase_add_test(tc,
                    a_template_that_an_earlier_run_left_makes_no_topics_when_that_is_switched_off);
+    tcase_add_test(tc,
+                   a_broker_with_a_relative_store_stays_there_when_its_host_changes_the_directory);
     tcase_add_test(tc, a_master_has_the_id_of_one_whatever_was_set);
     tcase_add_test(tc, a_port_in_use_is_an_error_that_names_it);
     tcase_add_loop_test(tc, an_ipv6_address_is_registered_in_brackets, 0, 2);

@@ -2,8 +2,10 @@
 /* Copyright The librmq Authors */
 /* The name server over sockets: settings that outlive it, options by request, routes for old and
  * new readers. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "base/time.h"
@@ -63,6 +65,27 @@ START_TEST(key_value_settings_outlive_the_name_server)
     open_with(properties);
     ck_assert(raw_has(kv(RQ_REQ_GET_KVLIST_BY_NAMESPACE, NULL, NULL), "{\"table\":{}}"));
     close_it();
+}
+END_TEST
+
+START_TEST(relative_paths_stay_where_they_began_when_the_directory_changes)
+{
+    char path[128];
+    int home = open(".", O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(chdir(dir), 0);
+    open_with("kvConfigPath = kvConfig.json\nconfigStorePath = namesrv.conf\n");
+    ck_assert_int_eq(fchdir(home), 0);
+    close(home);
+    ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "one", "1")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL,
+                              rq_slice_str("orderMessageEnable=true\n"))
+                         ->header.code,
+                     RQ_RESP_SUCCESS);
+    close_it();
+    snprintf(path, sizeof path, "%s/kvConfig.json", dir);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    snprintf(path, sizeof path, "%s/namesrv.conf", dir);
+    ck_assert_int_eq(access(path, F_OK), 0);
 }
 END_TEST
 
@@ -207,6 +230,7 @@ Suite *nameserver_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, key_value_settings_outlive_the_name_server);
+    tcase_add_test(tc, relative_paths_stay_where_they_began_when_the_directory_changes);
     tcase_add_test(tc, options_are_told_and_changed_by_request);
     tcase_add_test(tc, a_black_list_adds_to_what_a_request_may_never_change);
     tcase_add_test(tc, a_name_server_told_to_wait_tells_no_route);

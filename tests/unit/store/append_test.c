@@ -439,6 +439,34 @@ START_TEST(a_record_carries_a_crc_of_itself_when_that_is_switched_on)
 }
 END_TEST
 
+START_TEST(a_store_with_relative_paths_stays_where_it_began_when_the_directory_changes)
+{
+    struct fixture fix;
+    int home = open(".", O_RDONLY | O_DIRECTORY);
+    fixture_begin(&fix);
+    fix.options.store_path_root_dir = "store";
+    fix.options.store_path_commit_log = "log";
+    for (unsigned round = 0; round < 2; round++) {
+        ck_assert_int_eq(chdir(fix.dir), 0);
+        fixture_open(&fix);
+        ck_assert_int_eq(mkdir("elsewhere", 0755), round == 0 ? 0 : -1);
+        ck_assert_int_eq(chdir("elsewhere"), 0);
+        for (unsigned i = 0; i < 100; i++) { /* more than one file of log and queue */
+            struct rq_msg msg = fixture_msg("T", 0, 1000, round * 100 + i, "KEYS\1k");
+            fixture_append(&fix, &msg);
+        }
+        fixture_close(&fix);
+    }
+    ck_assert_int_eq(chdir(fix.dir), 0);
+    fixture_open(&fix);
+    fixture_check_queue(&fix, "T", 0, 200, 0);
+    ck_assert_int_eq(rmdir("elsewhere"), 0); /* nothing is in it */
+    ck_assert_int_eq(fchdir(home), 0);
+    close(home);
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *append_suite(void)
 {
     Suite *suite = suite_create("append");
@@ -455,6 +483,7 @@ Suite *append_suite(void)
     tcase_add_test(tc, delayed_messages_have_their_delivery_time_as_tags_code);
     tcase_add_test(tc, a_delay_counts_from_now_when_the_clock_was_set_back);
     tcase_add_test(tc, a_second_store_on_the_same_directory_is_refused);
+    tcase_add_test(tc, a_store_with_relative_paths_stays_where_it_began_when_the_directory_changes);
     tcase_add_test(tc, references_outlive_the_store);
     tcase_add_test(tc, a_full_disk_refuses_messages_until_there_is_room);
     tcase_add_test(tc, store_times_do_not_go_back);
