@@ -353,11 +353,12 @@ static bool log_file_changed(struct rq_store *store)
     return changed;
 }
 
-static void flush_queues(struct rq_store *store, int64_t now)
+/* Whether it was due. */
+static bool flush_queues(struct rq_store *store, int64_t now)
 {
     struct rq_flusher *flusher = &store->flusher;
     if (now < flusher->queue_due_ms) {
-        return;
+        return false;
     }
     flusher->queue_due_ms = now + store->options.flush_interval_consume_queue_ms;
     rmq_error *err = NULL;
@@ -377,6 +378,7 @@ static void flush_queues(struct rq_store *store, int64_t now)
     if (atomic_load_explicit(&store->health, memory_order_relaxed) & RQ_HEALTH_DISPATCH) {
         rq_store_dispatch(store);
     }
+    return true;
 }
 
 static int64_t next_due(struct rq_flusher *flusher)
@@ -428,6 +430,17 @@ static bool wait_for_work(struct rq_store *store, bool *stop)
     return asked;
 }
 
+/* Takes the wish for a sync, if there is one. */
+static bool asked_meanwhile(struct rq_store *store)
+{
+    struct rq_flusher *flusher = &store->flusher;
+    rq_mutex_lock(&flusher->lock);
+    bool asked = flusher->wake && !failing_now(store);
+    flusher->wake = flusher->wake && !asked;
+    rq_mutex_unlock(&flusher->lock);
+    return asked;
+}
+
 /* A full disk is watched more closely, so that sending goes on soon after it has room. */
 static int64_t clean_interval(struct rq_store *store)
 {
@@ -471,8 +484,12 @@ static void flusher_run(void *arg)
         int64_t now = rq_mono_ms();
         commit_buffers(store, now);
         flush_log(store, asked, now);
-        flush_queues(store, now);
-        rq_flusher_complete(flusher, store, failing_now(store));
+        if (flush_queues(store, now) && asked_meanwhile(store)) {
+            /* Who came meanwhile may be past his deadline, and has had no sync yet. */
+            flush_log(store, true, rq_mono_ms());
+        } else {
+            rq_flusher_complete(flusher, store, failing_now(store));
+        }
         clean(store, now);
     }
 }

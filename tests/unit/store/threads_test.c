@@ -6,6 +6,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rmq/log.h>
 
 #include "base/sys.h"
 #include "base/thread.h"
@@ -301,6 +305,90 @@ START_TEST(a_failing_sync_answers_no_ok_shows_nothing_and_heals)
 }
 END_TEST
 
+/* ---- a thread that is kept in the sink of the log ---- */
+
+struct gate {
+    struct rq_mutex lock;
+    struct rq_cond moves;
+    bool reached;
+    bool open;
+};
+
+static void hold_at_gate(rmq_log_level level, const char *line, void *user)
+{
+    struct gate *gate = user;
+    (void)level;
+    if (strstr(line, "flush of queues and checkpoint failed")) {
+        rq_mutex_lock(&gate->lock);
+        gate->reached = true;
+        rq_cond_broadcast(&gate->moves);
+        while (!gate->open) {
+            rq_cond_wait(&gate->moves, &gate->lock);
+        }
+        rq_mutex_unlock(&gate->lock);
+    }
+}
+
+static void wait_reached(struct gate *gate)
+{
+    rq_mutex_lock(&gate->lock);
+    while (!gate->reached) {
+        rq_cond_wait(&gate->moves, &gate->lock);
+    }
+    rq_mutex_unlock(&gate->lock);
+}
+
+static void open_gate(struct gate *gate)
+{
+    rq_mutex_lock(&gate->lock);
+    gate->open = true;
+    rq_cond_broadcast(&gate->moves);
+    rq_mutex_unlock(&gate->lock);
+}
+
+/* The checkpoint cannot be written, so that each flush of the queues ends in the log. */
+START_TEST(who_waits_while_queues_are_flushed_is_not_ended_before_a_sync)
+{
+    struct fixture fix;
+    struct parked parked;
+    struct gate gate = {0};
+    struct rq_store_put put;
+    struct rq_msg msg = fixture_msg("T", 0, 100, 0, NULL);
+    rq_mutex_init(&gate.lock);
+    rq_cond_init(&gate.moves);
+    parked_init(&parked);
+    fixture_begin(&fix);
+    fix.options.flush_disk_type = RQ_FLUSH_SYNC;
+    fix.options.sync_flush_timeout_ms = 1;
+    fix.options.flush_interval_consume_queue_ms = 1;
+    fixture_open(&fix);
+    ck_assert_int_eq(mkdir(fixture_path(&fix, "checkpoint"), 0755), 0);
+    rmq_log_set(RMQ_LOG_ERROR, hold_at_gate, &gate);
+    ck_assert_int_eq(rq_store_append(fix.store, &msg, &put), RQ_PUT_OK);
+    rq_store_dispatch(fix.store);
+    wait_reached(&gate);
+    ck_assert_int_eq(rq_store_append(fix.store, &msg, &put), RQ_PUT_OK);
+    ck_assert(rq_store_park(fix.store, put.next_commit_log_offset, &parked.waiter));
+    rq_store_dispatch(fix.store);
+    while (rq_mono_ms() <= parked.waiter.deadline_ms) {
+        usleep(1000);
+    }
+    open_gate(&gate);
+    rq_mutex_lock(&parked.lock);
+    while (!parked.done) {
+        rq_cond_wait(&parked.cond, &parked.lock);
+    }
+    rq_mutex_unlock(&parked.lock);
+    ck_assert_int_eq(parked.st, RQ_PUT_OK);
+    ck_assert_int_eq(rmdir(fixture_path(&fix, "checkpoint")), 0);
+    fixture_end(&fix);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    parked_free(&parked);
+    rq_cond_destroy(&gate.moves);
+    rq_mutex_destroy(&gate.lock);
+}
+END_TEST
+
 Suite *threads_suite(void)
 {
     Suite *suite = suite_create("threads");
@@ -309,6 +397,7 @@ Suite *threads_suite(void)
     tcase_add_test(tc, four_appenders_and_two_readers_agree_on_every_message);
     tcase_add_test(tc, an_answer_goes_on_behind_its_last_message_while_more_come);
     tcase_add_test(tc, writers_that_wait_for_the_disk_are_all_answered);
+    tcase_add_test(tc, who_waits_while_queues_are_flushed_is_not_ended_before_a_sync);
     tcase_add_test(tc, a_failing_sync_answers_no_ok_shows_nothing_and_heals);
     suite_add_tcase(suite, tc);
     return suite;
