@@ -78,7 +78,11 @@ bool rq_store_view(struct rq_store *store, int64_t commit_log_offset, struct rq_
 bool rq_store_view_stored(struct rq_store *store, int64_t commit_log_offset,
                           struct rq_store_ref *out)
 {
-    return view(store, commit_log_offset, rq_commit_log_committed(&store->log), out);
+    int64_t committed = rq_commit_log_committed(&store->log);
+    if (commit_log_offset >= committed && commit_log_offset < rq_commit_log_max(&store->log)) {
+        committed = rq_commit_log_commit(&store->log); /* it is in a write buffer only */
+    }
+    return view(store, commit_log_offset, committed, out);
 }
 
 bool rq_store_read_log(struct rq_store *store, int64_t commit_log_offset, size_t max,

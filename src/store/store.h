@@ -328,8 +328,8 @@ bool rq_store_entry(struct rq_store *store, struct rq_slice topic, int32_t queue
  * starts there. */
 bool rq_store_view(struct rq_store *store, int64_t commit_log_offset, struct rq_store_ref *out);
 
-/* The same, also of a record that waits for a synchronous flush. What is made of it must not be
- * told before the disk has it. */
+/* The same, also of a record that waits for a synchronous flush, or in a write buffer, which is
+ * then copied to the file. What is made of it must not be told before the disk has it. */
 bool rq_store_view_stored(struct rq_store *store, int64_t commit_log_offset,
                           struct rq_store_ref *out);
 

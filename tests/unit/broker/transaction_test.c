@@ -264,6 +264,27 @@ START_TEST(a_question_is_answered_before_its_copy_is_on_disk)
 }
 END_TEST
 
+START_TEST(a_half_message_that_is_in_a_write_buffer_only_can_be_ended)
+{
+    static const char *const pairs[] = {"transientStorePoolEnable",
+                                        "true",
+                                        "wakeCommitWhenPutMessage",
+                                        "false",
+                                        "commitIntervalCommitLog",
+                                        "3600000",
+                                        "flushIntervalCommitLog",
+                                        "3600000",
+                                        NULL};
+    start(pairs);
+    ck_assert_int_eq(end(prepare("one"), RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(end(prepare("two"), RQ_SYS_TRANSACTION_ROLLBACK), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(rq_store_flush(broker->store, NULL), RMQ_OK);
+    rq_store_dispatch(broker->store);
+    ck_eventually(strcmp(bodies("T", 2), "one ") == 0);
+    stop();
+}
+END_TEST
+
 START_TEST(what_nobody_ends_is_given_up_after_the_last_question)
 {
     const char *const pairs[] = {"transactionTimeOut",
@@ -455,6 +476,7 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, a_producer_is_asked_until_it_knows);
     tcase_add_test(tcase, an_end_by_the_first_offsets_counts_for_the_copy_that_was_asked_about);
     tcase_add_test(tcase, a_question_is_answered_before_its_copy_is_on_disk);
+    tcase_add_test(tcase, a_half_message_that_is_in_a_write_buffer_only_can_be_ended);
     tcase_add_test(tcase, what_nobody_ends_is_given_up_after_the_last_question);
     tcase_add_test(tcase, what_was_given_up_is_asked_about_again_on_request);
     tcase_add_test(tcase, a_transaction_that_is_asked_about_again_can_be_committed);

@@ -113,6 +113,26 @@ START_TEST(what_is_not_committed_is_not_seen_and_a_kill_loses_only_that)
 }
 END_TEST
 
+START_TEST(a_record_in_a_buffer_is_found_by_who_asks_for_what_is_stored)
+{
+    struct fixture fix;
+    struct rq_store_put put;
+    struct rq_store_ref ref;
+    struct rq_msg msg = fixture_msg("T", 0, SIZE, 0, NULL);
+    begin(&fix, 3, false);
+    fixture_open(&fix);
+    ck_assert_int_eq(append(&fix, 0), RQ_PUT_OK);
+    ck_assert_int_eq(rq_store_append(fix.store, &msg, &put), RQ_PUT_OK);
+    ck_assert(!rq_store_view(fix.store, put.commit_log_offset, &ref));
+    ck_assert(rq_store_view_stored(fix.store, put.commit_log_offset, &ref));
+    ck_assert_uint_eq(ref.n, put.next_commit_log_offset - put.commit_log_offset);
+    rq_store_ref_release(&ref);
+    ck_assert(!rq_store_view_stored(fix.store, put.commit_log_offset + 1, &ref));
+    ck_assert(!rq_store_view_stored(fix.store, put.next_commit_log_offset, &ref));
+    fixture_end(&fix);
+}
+END_TEST
+
 /* Bytes of the first log file behind its blank record that are not 0. */
 static size_t rubbish_behind_blank(const struct fixture *fix)
 {
@@ -214,6 +234,7 @@ Suite *write_buffer_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, messages_go_through_the_buffers_over_many_files);
     tcase_add_test(tc, what_is_not_committed_is_not_seen_and_a_kill_loses_only_that);
+    tcase_add_test(tc, a_record_in_a_buffer_is_found_by_who_asks_for_what_is_stored);
     tcase_add_test(tc, nothing_that_was_in_memory_before_lies_behind_the_end_of_a_file);
     tcase_add_test(tc, the_interval_commits_when_puts_do_not);
     tcase_add_test(tc, without_a_free_buffer_messages_are_refused_as_busy_when_that_is_wanted);
