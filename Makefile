@@ -34,8 +34,8 @@ docdir ?= $(prefix)/share/doc/librmq
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
 JOBS ?= 2
-# Test programs at a time: most of them wait for something most of the time.
-TEST_JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) \* 2)
+# Test programs at a time: most of them wait for something most of the time, with sanitizers less.
+TEST_JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) \* $(if $(filter release,$(FLAVOUR)),3,2))
 TEST_TIMEOUT ?= 120
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-8s %s\n' "$(1)" "$(2)")
@@ -188,7 +188,8 @@ SOAK := $(patsubst tests/%.c,$(B)/test/%,$(sort $(wildcard tests/soak/*_test.c))
 E2E_ALL := $(patsubst tests/%.c,$(B)/test/%,$(sort $(wildcard tests/e2e/*_test.c)))
 # Those that take longest begin first.
 CHECK_LONG := $(patsubst %,$(B)/test/unit/%/run,store broker net)
-E2E_LONG := $(patsubst %,$(B)/test/e2e/%_test,consumer_outage producer_outage consumer_retry consumer_flow)
+E2E_LONG := $(patsubst %,$(B)/test/e2e/%_test,consumer_outage producer_outage consumer_retry consumer_flow lite_pull producer_failure \
+    consumer_notice consumer_ordered)
 E2E := $(filter $(E2E_LONG),$(E2E_ALL)) $(filter-out $(E2E_LONG),$(E2E_ALL))
 LIB_TEST_OBJECTS := $(patsubst tests/%.c,$(B)/test/%.o,$(filter-out tests/lib/main_%,$(wildcard tests/lib/*.c)))
 
