@@ -44,12 +44,19 @@ int64_t rq_timers_next(const struct rq_loop *loop)
     return first ? first->key : RQ_FOREVER;
 }
 
+/* Whoever is in the list of this turn may still be stopped, and started again, by one before it. */
 void rq_timers_run(struct rq_loop *loop)
 {
-    /* One that is started again for now waits for the next turn: the clock stands still in here. */
-    int64_t now = loop->now_ms;
+    struct rq_heap due;
     struct rq_heap_node *first;
-    while ((first = rq_heap_first(&loop->timers)) && first->key <= now) {
+    rq_heap_init(&due);
+    while ((first = rq_heap_first(&loop->timers)) && first->key <= loop->now_ms) {
+        int64_t key = first->key;
+        rq_heap_remove(first);
+        rq_heap_add(&due, first, key);
+    }
+    /* One that is started again for now is not among them: it waits for the next turn. */
+    while ((first = rq_heap_first(&due))) {
         struct rq_timer *timer = timer_of(first);
         rq_timer_stop(timer);
         timer->fire(timer);

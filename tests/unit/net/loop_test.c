@@ -176,6 +176,123 @@ START_TEST(timers_fire_in_order_and_not_early)
 }
 END_TEST
 
+#define AGAIN 5
+
+/* A timer that starts itself again for now, and a task that runs once in each turn. */
+struct turns {
+    struct rq_timer timer;
+    struct rq_task task;
+    struct rq_loop *loop;
+    struct rq_gate done;
+    int turn;
+    int fires;
+    int at[AGAIN]; /* the turn of each fire */
+};
+
+static void fire_again(struct rq_timer *timer)
+{
+    struct turns *turns = RQ_CONTAINER_OF(timer, struct turns, timer);
+    turns->at[turns->fires++] = turns->turn;
+    if (turns->fires < AGAIN) {
+        rq_timer_start(turns->loop, timer, 0);
+    }
+}
+
+static void count_turn(struct rq_task *task)
+{
+    struct turns *turns = RQ_CONTAINER_OF(task, struct turns, task);
+    turns->turn++;
+    if (turns->fires == AGAIN) {
+        rq_gate_open(&turns->done);
+    } else {
+        rq_loop_post(turns->loop, task);
+    }
+}
+
+static void start_turns(void *arg)
+{
+    struct turns *turns = arg;
+    rq_timer_init(&turns->timer, fire_again);
+    rq_timer_start(turns->loop, &turns->timer, 0);
+    rq_loop_post(turns->loop, &turns->task);
+}
+
+START_TEST(a_timer_that_starts_again_for_now_leaves_the_turn_to_others)
+{
+    struct turns turns = {.task.run = count_turn};
+    rq_gate_init(&turns.done);
+    ck_assert_int_eq(rq_loop_create("test", &turns.loop, NULL), RMQ_OK);
+    ck_assert(rq_loop_run(turns.loop, start_turns, &turns));
+    ck_assert(rq_gate_wait(&turns.done, rq_deadline_ms(20000)));
+    rq_loop_put(turns.loop);
+    for (int i = 1; i < AGAIN; i++) {
+        ck_assert_int_gt(turns.at[i], turns.at[i - 1]);
+    }
+}
+END_TEST
+
+/* Three that are due in one turn. */
+struct due {
+    struct rq_timer first;
+    struct rq_timer stopped;
+    struct rq_timer again;
+    struct rq_timer last;
+    struct rq_loop *loop;
+    struct rq_gate done;
+    int stopped_fires;
+    int again_fires;
+};
+
+static void fire_first(struct rq_timer *timer)
+{
+    struct due *due = RQ_CONTAINER_OF(timer, struct due, first);
+    rq_timer_stop(&due->stopped);
+    rq_timer_start(due->loop, &due->again, 0);
+}
+
+static void fire_stopped(struct rq_timer *timer)
+{
+    RQ_CONTAINER_OF(timer, struct due, stopped)->stopped_fires++;
+}
+
+static void fire_due_again(struct rq_timer *timer)
+{
+    struct due *due = RQ_CONTAINER_OF(timer, struct due, again);
+    due->again_fires++;
+    rq_timer_start(due->loop, &due->last, 1);
+}
+
+static void fire_last(struct rq_timer *timer)
+{
+    rq_gate_open(&RQ_CONTAINER_OF(timer, struct due, last)->done);
+}
+
+static void start_due(void *arg)
+{
+    struct due *due = arg;
+    int64_t now = rq_loop_now(due->loop);
+    rq_timer_init(&due->first, fire_first);
+    rq_timer_init(&due->stopped, fire_stopped);
+    rq_timer_init(&due->again, fire_due_again);
+    rq_timer_init(&due->last, fire_last);
+    rq_timer_start_at(due->loop, &due->again, now - 1);
+    rq_timer_start_at(due->loop, &due->stopped, now - 2);
+    rq_timer_start_at(due->loop, &due->first, now - 3);
+}
+
+START_TEST(a_timer_that_is_due_may_be_stopped_or_started_again_by_another)
+{
+    struct due due = {0};
+    rq_gate_init(&due.done);
+    ck_assert_int_eq(rq_loop_create("test", &due.loop, NULL), RMQ_OK);
+    ck_assert(rq_loop_run(due.loop, start_due, &due));
+    ck_assert(rq_gate_wait(&due.done, rq_deadline_ms(20000)));
+    rq_loop_put(due.loop);
+    ck_assert_int_eq(due.stopped_fires, 0);
+    ck_assert_int_eq(due.again_fires, 1);
+}
+END_TEST
+
 START_TEST(the_shared_loop_is_one_and_is_counted)
 {
     struct rq_loop *a = NULL;
@@ -259,6 +376,8 @@ Suite *loop_suite(void)
     tcase_add_test(tc, every_task_of_many_threads_runs_once);
     tcase_add_test(tc, a_task_that_waits_may_be_posted_again_and_runs_once);
     tcase_add_test(tc, timers_fire_in_order_and_not_early);
+    tcase_add_test(tc, a_timer_that_starts_again_for_now_leaves_the_turn_to_others);
+    tcase_add_test(tc, a_timer_that_is_due_may_be_stopped_or_started_again_by_another);
     tcase_add_test(tc, the_shared_loop_is_one_and_is_counted);
     tcase_add_test(tc, run_waits_and_runs_directly_on_the_loop);
     tcase_add_test(tc, the_last_reference_may_be_dropped_on_the_loop);
