@@ -24,7 +24,9 @@ struct rq_http {
     rq_http_fn handler;   /* immutable after create */
     void *user;
     int port;
-    struct evhttp *server; /* owned by the loop thread */
+    /* owned by the loop thread */
+    struct evhttp *server;
+    struct evhttp_bound_socket *socket; /* the server's */
 };
 
 /* What create and destroy do on the loop thread. */
@@ -91,19 +93,23 @@ static void open_it(void *arg)
     evhttp_set_max_headers_size(http->server, HEADERS_MAX);
     evhttp_set_max_body_size(http->server, 0);
     evhttp_set_gencb(http->server, on_request, http);
-    struct evhttp_bound_socket *socket =
-        evhttp_bind_socket_with_handle(http->server, opening->address, opening->port);
-    if (!socket) {
+    http->socket = evhttp_bind_socket_with_handle(http->server, opening->address, opening->port);
+    if (!http->socket) {
         opening->st = rq_error_set(opening->err, RMQ_ERR_IO, "HTTP on %s:%u: %s", opening->address,
                                    opening->port, strerror(errno));
         return;
     }
-    http->port = port_of(socket);
+    http->port = port_of(http->socket);
 }
 
 static void close_it(void *arg)
 {
     struct rq_http *http = arg;
+    if (http->socket) {
+        /* a forked child may hold a copy of the descriptor */
+        shutdown(evhttp_bound_socket_get_fd(http->socket), SHUT_RDWR);
+        http->socket = NULL;
+    }
     if (http->server) {
         evhttp_free(http->server);
         http->server = NULL;

@@ -307,6 +307,15 @@ static rmq_status open_port(struct rq_server *server, rmq_error **err)
     return RMQ_OK;
 }
 
+/* shutdown as well as close: a forked child may hold a copy of the descriptor, and nobody must be
+ * let in all the same. */
+static void close_port(struct rq_server *server)
+{
+    shutdown(server->fd, SHUT_RDWR);
+    close(server->fd);
+    server->fd = -1;
+}
+
 static void default_options(struct rq_server_options *options)
 {
     if (options->high_water == 0) {
@@ -326,7 +335,7 @@ static void default_options(struct rq_server_options *options)
 static void free_server(struct rq_server *server)
 {
     if (server->fd >= 0) {
-        close(server->fd);
+        close_port(server);
     }
     rq_free(server->loops);
     rq_free(server);
@@ -411,8 +420,7 @@ static void stop_accepting(void *arg)
     if (server->event) {
         event_free(server->event);
         server->event = NULL;
-        close(server->fd);
-        server->fd = -1;
+        close_port(server);
     }
 }
 

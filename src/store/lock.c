@@ -46,10 +46,19 @@ rmq_status rq_store_lock(const char *root, int *fd, rmq_error **err)
     }
     rmq_status st = take(root, path, *fd, err);
     if (st != RMQ_OK) {
-        close(*fd);
+        rq_store_unlock(*fd);
         *fd = -1;
     }
     return st;
+}
+
+/* Closing alone would leave it to a forked child that holds a copy of the descriptor. */
+void rq_store_unlock(int fd)
+{
+    struct flock range = first_byte;
+    range.l_type = F_UNLCK;
+    (void)fcntl(fd, F_OFD_SETLK, &range);
+    close(fd);
 }
 
 bool rq_store_is_locked(const char *root)

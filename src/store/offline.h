@@ -60,7 +60,7 @@ struct rmq_store {
 
 /* rmq_store_open, also of a store that is to be changed: with lock_fd not NULL it takes the
  * directory's lock before it looks (RMQ_ERR_EXISTS when somebody has it), and *lock_fd is the
- * caller's to close, also after a failure behind that; before it is -1. */
+ * caller's to unlock, also after a failure behind that; before it is -1. */
 rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, int *lock_fd,
                            rmq_store **out, rmq_error **err);
 

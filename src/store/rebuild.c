@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/sys.h"
+#include "store/lock.h"
 #include "store/mapped_file.h"
 #include "store/offline.h"
 #include "store/store.h"
@@ -208,7 +209,7 @@ rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options, 
         st = recover(&own, &info, &given, &lock_fd, err);
     }
     if (lock_fd >= 0) {
-        close(lock_fd);
+        rq_store_unlock(lock_fd);
     }
     return st;
 }

@@ -201,7 +201,7 @@ static void free_store(struct rq_store *store)
         rq_commit_log_free(&store->log);
     }
     if (store->lock_fd >= 0) {
-        close(store->lock_fd);
+        rq_store_unlock(store->lock_fd);
     }
     rq_table_free(&rq_store_table, &store->options);
     rq_disk_free(&store->disk);

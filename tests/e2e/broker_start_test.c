@@ -3,13 +3,16 @@
 /*
  * The broker as a guest of a process: quick to start, small while idle, leaves nothing behind.
  */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <rmq/broker.h>
@@ -199,6 +202,74 @@ static void a_forked_child_leaves_broker_and_store_alone(void)
     rmq_broker_stop(broker);
 }
 
+static bool is_refused(int port)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool refused = connect(fd, (struct sockaddr *)&in, sizeof in) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return refused;
+}
+
+static int port_of(const char *addr)
+{
+    return atoi(strrchr(addr, ':') + 1);
+}
+
+static void set_number(rmq_broker_config *config, const char *name, int number)
+{
+    char text[16];
+    rmq_error *err = NULL;
+    snprintf(text, sizeof text, "%d", number);
+    TL_OK(rmq_broker_config_set(config, name, text, &err));
+}
+
+/* As a worker that the host forks for its own purposes. */
+static pid_t fork_sleeper(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        for (;;) {
+            pause();
+        }
+    }
+    TL_CHECK(child > 0);
+    return child;
+}
+
+static void a_child_that_lives_on_keeps_neither_ports_nor_store(void)
+{
+    char path[] = "/tmp/rmq-child-XXXXXX";
+    rmq_broker *broker = NULL;
+    rmq_broker_config *config = NULL;
+    rmq_error *err = NULL;
+    TL_CHECK(mkdtemp(path) != NULL);
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_OK(rmq_broker_config_set(config, "storePathRootDir", path, &err));
+    set_number(config, "metricsPort", 0);
+    TL_OK(rmq_broker_start(config, &broker, &err));
+    int port = port_of(rmq_broker_addr(broker));
+    int names_port = port_of(rmq_broker_namesrv_addr(broker));
+    int metrics_port = rmq_broker_metrics_port(broker);
+    pid_t child = fork_sleeper();
+    rmq_broker_stop(broker);
+    TL_CHECK(is_refused(port));
+    TL_CHECK(is_refused(names_port));
+    TL_CHECK(is_refused(metrics_port));
+    set_number(config, "listenPort", port);
+    set_number(config, "metricsPort", metrics_port);
+    TL_OK(rmq_broker_start(config, &broker, &err));
+    rmq_broker_stop(broker);
+    rmq_broker_config_destroy(config);
+    kill(child, SIGKILL);
+    TL_EQUAL(waitpid(child, NULL, 0), child);
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", path);
+    TL_EQUAL(system(command), 0);
+}
+
 static const struct tl_case cases[] = {
     TL_CASE(starts_in_50_ms),
     TL_CASE(is_small_while_idle),
@@ -209,6 +280,7 @@ static const struct tl_case cases[] = {
     TL_CASE(an_unknown_property_names_the_nearest),
     TL_CASE(a_store_is_not_opened_twice),
     TL_CASE(a_forked_child_leaves_broker_and_store_alone),
+    TL_CASE(a_child_that_lives_on_keeps_neither_ports_nor_store),
 };
 
 int main(int argc, char **argv)
