@@ -161,9 +161,9 @@ void rq_conn_close(struct rq_conn *conn, rmq_status why)
 
 void rq_conn_resume_reading(struct rq_conn *conn)
 {
-    if (!conn->reading && rq_conn_is_open(conn) &&
-        rq_conn_queued(conn) <= conn->options.high_water / 2) {
-        conn->reading = true;
+    if (!atomic_load_explicit(&conn->reading, memory_order_relaxed) && rq_conn_is_open(conn) &&
+        atomic_load_explicit(&conn->queued, memory_order_seq_cst) <= conn->options.high_water / 2) {
+        atomic_store_explicit(&conn->reading, true, memory_order_relaxed);
         event_add(conn->read_event, NULL);
     }
 }
@@ -209,6 +209,7 @@ static void init_parts(struct rq_conn *conn)
     atomic_init(&conn->last_read_ms, conn->loop->now_ms);
     atomic_init(&conn->written, 0);
     atomic_init(&conn->queued, 0);
+    atomic_init(&conn->reading, false);
     atomic_init(&conn->writer, 0);
     atomic_init(&conn->flush_posted, false);
     conn->last_write_ms = conn->loop->now_ms;
@@ -262,7 +263,7 @@ rmq_status rq_conn_create(struct rq_loop *loop, int fd, const struct rq_conn_opt
         free_conn(conn);
         return rq_error_set(err, RMQ_ERR_NOMEM, "connection: out of memory");
     }
-    conn->reading = true;
+    atomic_store_explicit(&conn->reading, true, memory_order_relaxed);
     loop->busy++; /* until finish: the loop does not end before */
     if (options->idle_ms > 0) {
         rq_timer_start(loop, &conn->idle_timer, options->idle_ms);

@@ -52,7 +52,11 @@ struct rq_conn {
     _Atomic int timeouts;         /* atomic: relaxed; calls timed out since the last byte came */
     _Atomic int64_t last_read_ms; /* atomic: relaxed; written by the loop */
     _Atomic uint32_t written;     /* atomic: relaxed; set by writers, cleared by the idle check */
-    _Atomic size_t queued;        /* atomic: relaxed; bytes in outbox and pending */
+    /* atomic: bytes in outbox and pending; relaxed, but seq_cst with reading when it falls */
+    _Atomic size_t queued;
+    /* atomic: read_event is added; written by the loop. seq_cst with queued: of a writer that makes
+     * room and a loop that stops reading, one sees the other */
+    atomic_bool reading;
 
     /* The write side. Whoever holds writer may touch pending and the socket's output. */
     struct rq_mpsc outbox;
@@ -79,7 +83,6 @@ struct rq_conn {
     size_t need;                  /* its size, 0 while not known */
     bool first_bytes_done;
     bool handshake_done;
-    bool reading; /* read_event is added */
     bool blocked; /* the loop holds writer and waits for the socket to take more */
     /* of this turn: small frames gather in it, and it goes to the outbox before any other */
     struct rq_out *held;

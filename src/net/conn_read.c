@@ -324,9 +324,11 @@ static void read_all(struct rq_conn *conn)
 static void check_high_water(struct rq_conn *conn)
 {
     size_t high = conn->options.high_water;
-    if (high && conn->reading && rq_conn_queued(conn) > high) {
-        conn->reading = false;
+    if (high && atomic_load_explicit(&conn->reading, memory_order_relaxed) &&
+        rq_conn_queued(conn) > high) {
         event_del(conn->read_event);
+        atomic_store_explicit(&conn->reading, false, memory_order_seq_cst);
+        rq_conn_resume_reading(conn); /* a writer that was done just before has not seen it */
     }
 }
 
@@ -378,7 +380,7 @@ void rq_conn_on_readable(evutil_socket_t fd, short what, void *arg)
 void rq_conn_on_bulk_timer(struct rq_timer *timer)
 {
     struct rq_conn *conn = RQ_CONTAINER_OF(timer, struct rq_conn, bulk_timer);
-    if (conn->reading) {
+    if (atomic_load_explicit(&conn->reading, memory_order_relaxed)) {
         read_now(conn);
     }
 }

@@ -104,7 +104,7 @@ static void pop_pending(struct rq_conn *conn)
 
 static void advance(struct rq_conn *conn, size_t n)
 {
-    atomic_fetch_sub_explicit(&conn->queued, n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&conn->queued, n, memory_order_seq_cst);
     atomic_store_explicit(&conn->written, 1, memory_order_relaxed);
     conn->pending_done += n;
     while (conn->pending && conn->pending_done >= rq_out_size(conn->pending)) {
@@ -183,6 +183,15 @@ static bool let_go(struct rq_conn *conn)
     return !rq_mpsc_empty(&conn->outbox) && rq_conn_try_writer(conn);
 }
 
+/* A loop that stopped reading, because too much was queued, does not see how that becomes less. The
+ * write side is held: the loop cannot end meanwhile. */
+static void tell_reader(struct rq_conn *conn)
+{
+    if (!atomic_load_explicit(&conn->reading, memory_order_seq_cst)) {
+        post_flush(conn);
+    }
+}
+
 static void write_from_caller(struct rq_conn *conn)
 {
     for (int i = 0; i < CALLER_ROUNDS; i++) {
@@ -193,8 +202,11 @@ static void write_from_caller(struct rq_conn *conn)
         if (progress == PROGRESS_BLOCKED) {
             break;
         }
-        if (progress != PROGRESS_MORE && !let_go(conn)) {
-            return;
+        if (progress != PROGRESS_MORE) {
+            tell_reader(conn);
+            if (!let_go(conn)) {
+                return;
+            }
         }
     }
     hand_to_loop(conn);
@@ -293,6 +305,7 @@ void rq_conn_flush(struct rq_flush *flush)
     } else if (conn->handshake_done && !rq_mpsc_empty(&conn->outbox) && rq_conn_try_writer(conn)) {
         write_from_loop(conn);
     }
+    rq_conn_resume_reading(conn);
     rq_conn_release(conn);
 }
 

@@ -2,9 +2,11 @@
 /* Copyright The librmq Authors */
 /* Tests of net/conn: cutting, keeping, writing, hostile bytes, limits. */
 #include <check.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <rmq/alloc.h>
@@ -12,6 +14,8 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/time.h"
+#include "net/gate.h"
+#include "net/loop_priv.h"
 #include "net/resolve.h"
 #include "unit/net/world.h"
 
@@ -221,6 +225,104 @@ START_TEST(a_client_that_takes_no_answers_is_not_listened_to)
     free(answer);
     rq_free(frame);
     close(fd);
+    world_stop(&world);
+}
+END_TEST
+
+/* How a connection of the server moves its bytes: what is written goes nowhere, and the first
+ * thread beside the loop that writes is held up. */
+struct held_writer {
+    struct rq_conn *conn; /* the raw client's */
+    struct rq_gate begun;
+    struct rq_gate go;
+    atomic_bool is_held;
+};
+
+static struct held_writer held;
+
+static ssize_t read_plainly(void *self, int fd, const struct iovec *iov, int n)
+{
+    (void)self;
+    return readv(fd, iov, n);
+}
+
+static ssize_t write_nowhere(void *self, int fd, const struct iovec *iov, int n)
+{
+    struct world *world = self;
+    (void)fd;
+    if (!rq_loop_in(world->server_loops[0]) && !atomic_exchange(&held.is_held, true)) {
+        rq_gate_open(&held.begun);
+        (void)rq_gate_wait(&held.go, RQ_FOREVER);
+    }
+    ssize_t bytes = 0;
+    for (int i = 0; i < n; i++) {
+        bytes += (ssize_t)iov[i].iov_len;
+    }
+    return bytes;
+}
+
+static const struct rq_transport *nowhere(void *user, void **self)
+{
+    static const struct rq_transport transport = {.read = read_plainly, .writev = write_nowhere};
+    *self = user;
+    return &transport;
+}
+
+static void keep_conn(void *user, struct rq_conn *conn, struct rq_in *in)
+{
+    struct world *world = user;
+    (void)in;
+    held.conn = held.conn ? held.conn : rq_conn_retain(conn);
+    atomic_fetch_add(&world->requests, 1);
+}
+
+/* A thread writes by itself only what it finds a sleeping loop for. */
+static void *send_until_held(void *arg)
+{
+    struct world *world = arg;
+    while (!atomic_load(&held.is_held)) {
+        if (rq_loop_sleeps(world->server_loops[0])) {
+            rq_conn_send(held.conn, world_request(CODE_COUNT, "x", 1));
+        }
+        usleep(500);
+    }
+    return NULL;
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+START_TEST(reading_goes_on_when_a_foreign_thread_has_written_all)
+{
+    struct world_options options = {
+        .server.high_water = 1 << 20, .server.transport = nowhere, .server.on_request = keep_conn};
+    struct world world;
+    static char body[2 << 20];
+    pthread_t writer;
+    size_t n;
+    char *frame = world_request_bytes(CODE_COUNT, 1, "x", 1, &n);
+    rq_gate_init(&held.begun);
+    rq_gate_init(&held.go);
+    world_start(&world, &options);
+    int fd = world_dial(&world);
+    write_all(fd, frame, n);
+    wait_for(&world.requests, 1);
+    pthread_create(&writer, NULL, send_until_held, &world);
+    ck_assert(rq_gate_wait(&held.begun, rq_deadline_ms(20000)));
+    ck_assert_int_eq(rq_conn_send(held.conn, world_request(CODE_COUNT, body, sizeof body)), RMQ_OK);
+    write_all(fd, frame, n);
+    wait_for(&world.requests, 2);
+    ck_assert(rq_loop_run(world.server_loops[0], nothing, NULL)); /* it has stopped reading */
+    rq_gate_open(&held.go);
+    pthread_join(writer, NULL);
+    ck_assert_uint_eq(rq_conn_queued(held.conn), 0);
+    write_all(fd, frame, n);
+    wait_for(&world.requests, 3);
+    rq_conn_release(held.conn);
+    close(fd);
+    rq_free(frame);
     world_stop(&world);
 }
 END_TEST
@@ -438,6 +540,7 @@ Suite *conn_suite(void)
     tcase_add_test(tc, a_kept_frame_outlives_its_callback_and_connection);
     tcase_add_test(tc, a_body_by_reference_is_released_when_written);
     tcase_add_test(tc, a_client_that_takes_no_answers_is_not_listened_to);
+    tcase_add_test(tc, reading_goes_on_when_a_foreign_thread_has_written_all);
     tcase_add_test(tc, bad_bytes_cost_one_connection);
     tcase_add_test(tc, a_promised_frame_takes_no_memory_before_its_bytes_come);
     tcase_add_test(tc, an_idle_connection_is_closed);
