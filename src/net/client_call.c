@@ -68,6 +68,24 @@ static rmq_status wait_locked(struct rq_peer *peer, struct rq_call *call, struct
     return RMQ_OK;
 }
 
+/* The open connection, retained. NULL: the call waits for one, unless *st says why not. */
+static struct rq_conn *conn_or_wait(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,
+                                    int64_t deadline_ms, enum rq_call_mode mode, rmq_status *st)
+{
+    struct rq_conn *conn = NULL;
+    call->peer = peer;
+    call->out = NULL;
+    call->failing = false;
+    rq_mutex_lock(&peer->lock);
+    if (peer->conn && rq_conn_is_open(peer->conn)) {
+        conn = rq_conn_retain(peer->conn);
+    } else {
+        *st = wait_locked(peer, call, out, deadline_ms, mode);
+    }
+    rq_mutex_unlock(&peer->lock);
+    return conn;
+}
+
 /* Takes out in any case. */
 static rmq_status begin(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,
                         int64_t deadline_ms, enum rq_call_mode mode)
@@ -76,17 +94,7 @@ static rmq_status begin(struct rq_peer *peer, struct rq_call *call, struct rq_ou
     if (st != RMQ_OK) {
         return refuse(out, st);
     }
-    call->peer = peer;
-    call->out = NULL;
-    call->failing = false;
-    rq_mutex_lock(&peer->lock);
-    struct rq_conn *conn = NULL;
-    if (peer->conn && rq_conn_is_open(peer->conn)) {
-        conn = rq_conn_retain(peer->conn);
-    } else {
-        st = wait_locked(peer, call, out, deadline_ms, mode);
-    }
-    rq_mutex_unlock(&peer->lock);
+    struct rq_conn *conn = conn_or_wait(peer, call, out, deadline_ms, mode, &st);
     if (conn) {
         st = rq_call_enter(conn, call, out, deadline_ms);
         rq_conn_release(conn);
@@ -207,6 +215,13 @@ static rmq_status admit_oneway(struct rq_peers *peers, struct rq_out *out)
     return RMQ_OK;
 }
 
+static rmq_status send_oneway(struct rq_conn *conn, struct rq_out *out)
+{
+    rmq_status st = rq_conn_send(conn, out);
+    rq_conn_release(conn);
+    return st;
+}
+
 rmq_status rq_peer_send(struct rq_peer *peer, struct rq_out *out)
 {
     rmq_status st = admit_oneway(peer->peers, out);
@@ -217,23 +232,26 @@ rmq_status rq_peer_send(struct rq_peer *peer, struct rq_out *out)
     if (!conn) {
         return refuse(out, RMQ_ERR_DISCONNECTED);
     }
-    st = rq_conn_send(conn, out);
-    rq_conn_release(conn);
-    return st;
+    return send_oneway(conn, out);
 }
 
+/* A connection that comes up meanwhile takes the frame as it is: no answer will come to it. */
 static rmq_status wait_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms)
 {
     struct waiting_oneway *oneway = rq_calloc(1, sizeof *oneway);
-    if (!oneway) {
-        return refuse(out, RMQ_ERR_NOMEM);
+    rmq_status st = oneway ? rq_buf_status(&out->head) : RMQ_ERR_NOMEM;
+    struct rq_conn *conn = NULL;
+    if (st == RMQ_OK) {
+        oneway->call.done = oneway_done;
+        conn = conn_or_wait(peer, &oneway->call, out, deadline_ms, RQ_WAIT, &st);
     }
-    oneway->call.done = oneway_done;
-    rmq_status st = begin(peer, &oneway->call, out, deadline_ms, RQ_WAIT);
-    if (st != RMQ_OK) {
+    if (st != RMQ_OK || conn) {
         rq_free(oneway);
     }
-    return st;
+    if (conn) {
+        return send_oneway(conn, out);
+    }
+    return st == RMQ_OK ? st : refuse(out, st);
 }
 
 rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms)
@@ -246,9 +264,7 @@ rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t dead
     if (!conn) {
         return wait_oneway(peer, out, deadline_ms);
     }
-    st = rq_conn_send(conn, out);
-    rq_conn_release(conn);
-    return st;
+    return send_oneway(conn, out);
 }
 
 /* ---- loop: the waiting list ---- */

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rmq/alloc.h>
+
 #include "base/mem.h"
 #include "base/time.h"
+#include "net/conn_priv.h"
 #include "unit/net/world.h"
 
 static struct world world;
@@ -232,6 +236,53 @@ START_TEST(one_way_frames_arrive_and_are_bounded)
 }
 END_TEST
 
+/* The memory that a frame needs to wait in is what the server comes back for. */
+static _Atomic(const pthread_t *) waiter;
+static uint16_t server_port;
+
+static void *bring_server_back(size_t size)
+{
+    const pthread_t *self = atomic_load(&waiter);
+    if (self && pthread_equal(*self, pthread_self())) {
+        atomic_store(&waiter, NULL);
+        world_start_server(&world, NULL, server_port);
+        wait_for(&world.connected, 2);
+    }
+    return malloc(size);
+}
+
+static uint32_t calls_of(struct rq_peer *peer)
+{
+    struct rq_conn *conn = rq_peer_conn(peer);
+    ck_assert_ptr_nonnull(conn);
+    rq_mutex_lock(&conn->calls.lock);
+    uint32_t count = conn->calls.count;
+    rq_mutex_unlock(&conn->calls.lock);
+    rq_conn_release(conn);
+    return count;
+}
+
+/* Runs in a process of its own (Check forks), so that the allocator can still be chosen. */
+START_TEST(a_one_way_frame_awaits_no_answer_when_the_connection_comes_just_then)
+{
+    struct world_options options = {.peers.backoff_first_ms = 20, .peers.backoff_most_ms = 20};
+    const pthread_t self = pthread_self();
+    ck_assert_int_eq(rmq_set_allocator(bring_server_back, realloc, free), RMQ_OK);
+    world_start(&world, &options);
+    wait_for(&world.connected, 1);
+    server_port = rq_server_port(world.server);
+    world_stop_server(&world);
+    wait_for(&world.disconnected, 1);
+    struct rq_out *out = world_request(CODE_COUNT, "x", 1);
+    atomic_store(&waiter, &self);
+    ck_assert_int_eq(rq_peer_oneway(world.peer, out, rq_deadline_ms(20000)), RMQ_OK);
+    ck_assert_ptr_null(atomic_load(&waiter));
+    wait_for(&world.oneways, 1);
+    ck_assert_uint_eq(calls_of(world.peer), 0);
+    world_stop(&world);
+}
+END_TEST
+
 START_TEST(a_peer_nobody_holds_is_forgotten_when_its_connection_ends)
 {
     world_start(&world, NULL);
@@ -376,6 +427,7 @@ Suite *client_suite(void)
     tcase_add_test(tc, a_server_that_closes_at_once_is_not_stormed);
     tcase_add_test(tc, an_idle_connection_closes_and_comes_back_when_used);
     tcase_add_test(tc, one_way_frames_arrive_and_are_bounded);
+    tcase_add_test(tc, a_one_way_frame_awaits_no_answer_when_the_connection_comes_just_then);
     tcase_add_test(tc, a_peer_nobody_holds_is_forgotten_when_its_connection_ends);
     tcase_add_test(tc, a_forked_child_has_inert_handles_and_the_parent_goes_on);
     tcase_add_test(tc, the_end_is_heard_although_a_child_holds_the_socket);
