@@ -17,9 +17,11 @@
 #define NAMESRVS_MAX       64
 #define UNREGISTER_WAIT_MS 1000
 #define FIRST_RETRY_MS     1000
+#define LATE_MS            2000 /* a round waits no longer for a name server that is silent */
 
 static void start_round(struct rq_task *task);
 static void period_over(struct rq_timer *timer);
+static void leave_late(struct rq_timer *timer);
 static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer);
 
 /* A name server forgets a broker whose connection ends: at a new connection, register at once and
@@ -98,6 +100,7 @@ rmq_status rq_registration_init(struct rq_registration *registration, struct rmq
     rq_list_init(&registration->next);
     rq_list_init(&registration->asked);
     rq_timer_init(&registration->timer, period_over);
+    rq_timer_init(&registration->late_timer, leave_late);
     registration->start_task.run = start_round;
     registration->loop = background;
     rq_loop_retain(background);
@@ -185,6 +188,7 @@ static void plan_retry(struct rq_registration *registration)
 
 static void end_round(struct rq_registration *registration)
 {
+    rq_timer_stop(&registration->late_timer);
     tell_waiters(&registration->current);
     if (!registration->stopped) {
         plan_retry(registration);
@@ -195,6 +199,28 @@ static void end_round(struct rq_registration *registration)
     } else if (registration->stopped) {
         tell_waiters(&registration->next);
     }
+}
+
+/* A silent name server holds the others up no longer than this. When all are silent, there is
+ * nobody to go on for. */
+static void leave_late(struct rq_timer *timer)
+{
+    struct rq_registration *registration =
+        RQ_CONTAINER_OF(timer, struct rq_registration, late_timer);
+    int open = 0;
+    for (int i = 0; i < registration->count; i++) {
+        open += registration->registrars[i].open;
+    }
+    if (open == registration->count) {
+        rq_timer_start(registration->loop, timer, LATE_MS);
+        return;
+    }
+    for (int i = 0; i < registration->count; i++) {
+        struct rq_registrar *registrar = &registration->registrars[i];
+        registrar->late = registrar->open;
+    }
+    registration->running = 0;
+    end_round(registration);
 }
 
 /* why NULL: it works; that it cannot be connected has been told by the connection. */
@@ -212,6 +238,18 @@ static void note_result(struct rq_registrar *registrar, rmq_status status, const
     registrar->failed = failed;
 }
 
+/* Its round is over. What it has missed since then it gets in the next one. */
+static void late_answered(struct rq_registrar *registrar)
+{
+    struct rq_registration *registration = registrar->registration;
+    bool missed = registrar->missed;
+    registrar->late = false;
+    registrar->missed = false;
+    if (missed && !registration->stopped) {
+        rq_registration_ask(registration, NULL);
+    }
+}
+
 static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer)
 {
     struct rq_registrar *registrar = call->user;
@@ -227,6 +265,11 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
     if (!registration->stopped) {
         note_result(registrar, status, ok ? NULL : why);
     }
+    registrar->open = false;
+    if (registrar->late) {
+        late_answered(registrar);
+        return;
+    }
     registration->succeeded += ok;
     if (--registration->running == 0) {
         end_round(registration);
@@ -241,14 +284,32 @@ static void call_one(struct rq_registration *registration, struct rq_registrar *
     memset(&registrar->call, 0, sizeof registrar->call);
     registrar->call.done = answered;
     registrar->call.user = registrar;
+    registrar->open = true;
     if (out) {
         int64_t timeout_ms = registration->broker->settings.broker.register_broker_timeout_mills;
         st = rq_peer_call(registrar->peer, &registrar->call, out, rq_deadline_ms(timeout_ms),
                           RQ_WAIT);
     }
     if (st) {
+        registrar->open = false;
         note_result(registrar, st, rmq_status_text(st));
         registration->running--;
+    }
+}
+
+static void call_all(struct rq_registration *registration, const struct rq_buf *body)
+{
+    struct rq_hdr_register_broker fields = register_fields(registration->broker, body);
+    struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_REGISTER_BROKER,
+                                                 &rq_tab_register_broker, &fields);
+    for (int i = 0; i < registration->count; i++) {
+        struct rq_registrar *registrar = &registration->registrars[i];
+        if (registrar->late) {
+            registrar->missed = true;
+            registration->running--;
+        } else {
+            call_one(registration, registrar, &spec, body);
+        }
     }
 }
 
@@ -260,12 +321,8 @@ static void send_round(struct rq_registration *registration)
     registration->running = registration->count + 1;
     registration->succeeded = 0;
     if (add_body(registration, &body) == RMQ_OK) {
-        struct rq_hdr_register_broker fields = register_fields(registration->broker, &body);
-        struct rq_frame_spec spec = rq_frame_request(RQ_SERIALIZE_JSON, RQ_REQ_REGISTER_BROKER,
-                                                     &rq_tab_register_broker, &fields);
-        for (int i = 0; i < registration->count; i++) {
-            call_one(registration, &registration->registrars[i], &spec, &body);
-        }
+        rq_timer_start(registration->loop, &registration->late_timer, LATE_MS);
+        call_all(registration, &body);
     } else {
         registration->running = 1;
     }
@@ -378,6 +435,7 @@ static void stop_rounds(void *arg)
     struct rq_registration *registration = arg;
     registration->stopped = true;
     rq_timer_stop(&registration->timer);
+    rq_timer_stop(&registration->late_timer);
 }
 
 static void unregister(struct rq_registration *registration, struct rq_peer *peer)

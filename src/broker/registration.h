@@ -25,8 +25,12 @@ struct rq_registrar {
     struct rq_registration *registration;
     struct rq_peer *peer;
     struct rq_call call;
-    bool failed;        /* the last time: logged when it starts and when it ends */
-    bool was_connected; /* owned by the background loop, as failed and call are */
+    /* owned by the background loop, as call is */
+    bool failed; /* the last time: logged when it starts and when it ends */
+    bool was_connected;
+    bool open;   /* call is not answered */
+    bool late;   /* open, and its round went on without it */
+    bool missed; /* late, and a round has been sent since */
 };
 
 /* Something that waits for a round which began after it was asked for. done runs on the background
@@ -45,8 +49,9 @@ struct rq_registration {
 
     /* owned by the background loop */
     struct rq_timer timer;
+    struct rq_timer late_timer; /* while a round is running */
     struct rq_task start_task;
-    int running; /* calls of the round that are not answered */
+    int running; /* calls of the round that are not answered, without the late ones */
     int succeeded;
     int64_t retry_ms; /* until the next round, when not all accepted the last; 0 = the period */
     bool again;       /* asked for while a round was running */

@@ -21,6 +21,7 @@
 #define WAIT_MS 20000
 #define MANY    4
 
+/* A registration that is never answered lasts for ten minutes. */
 static rmq_broker *start_broker(const char *name, const char *namesrv)
 {
     rmq_error *err = NULL;
@@ -28,7 +29,7 @@ static rmq_broker *start_broker(const char *name, const char *namesrv)
     rmq_broker_config *config = NULL;
     TL_OK(rmq_broker_config_create(&config, &err));
     TL_OK(rmq_broker_config_set(config, "brokerName", name, &err));
-    TL_OK(rmq_broker_config_set(config, "registerBrokerTimeoutMills", "1000", &err));
+    TL_OK(rmq_broker_config_set(config, "registerBrokerTimeoutMills", "600000", &err));
     if (namesrv) {
         TL_OK(rmq_broker_config_set(config, "namesrvAddr", namesrv, &err));
     }
@@ -65,6 +66,19 @@ static void send_one(const char *namesrv, const char *topic)
     rmq_producer_destroy(producer);
 }
 
+/* Whether the name server knows the topic. */
+static bool has_topic(void *arg)
+{
+    rmq_error *err = NULL;
+    rmq_admin *admin = NULL;
+    char *route = NULL;
+    TL_OK(rmq_admin_create(arg, &admin, &err));
+    bool found = rmq_admin_topic_route(admin, "Listed", 0, &route, NULL) == RMQ_OK;
+    rmq_string_free(route);
+    rmq_admin_destroy(admin);
+    return found;
+}
+
 static void a_silent_and_a_dead_name_server_in_the_list_are_no_obstacle(void)
 {
     rmq_error *err = NULL;
@@ -80,7 +94,9 @@ static void a_silent_and_a_dead_name_server_in_the_list_are_no_obstacle(void)
     rmq_broker *broker = start_broker("behind-the-list", list);
     TL_OK(rmq_broker_create_topic(broker, "Listed", 4, &err));
     for (int i = 0; i < 3; i++) {
-        send_one(rmq_namesrv_addr(living[i]), "Listed"); /* each of them knows the topic */
+        const char *addr = rmq_namesrv_addr(living[i]);
+        TL_CHECK(tl_wait(has_topic, (void *)(uintptr_t)addr, WAIT_MS));
+        send_one(addr, "Listed");
     }
     send_one(list, "Listed");
     rmq_broker_stop(broker);
