@@ -75,9 +75,12 @@ static void move_refs(struct rq_pop_look *look, struct rq_store_result *result)
 }
 
 /* A message of the retry topic is shown under the topic that it came from, and carries its handle
- * itself. */
-static bool recode(struct rq_pop_look *look, struct rq_msg *msg, const struct rq_pop_handle *handle)
+ * itself. One without room for that goes out as it lies in the log: from the retry topic's name a
+ * client makes the handle. */
+static bool recode(struct rq_pop_look *look, const struct rq_msg *msg,
+                   const struct rq_pop_handle *handle)
 {
+    struct rq_msg shown = *msg;
     struct rq_buf props;
     struct rq_buf text;
     rq_buf_init(&props, 0);
@@ -87,14 +90,17 @@ static bool recode(struct rq_pop_look *look, struct rq_msg *msg, const struct rq
     if (!rq_props_get(msg->properties, RQ_PROP_POP_CK).p) {
         rq_props_add_str(&props, 0, RQ_PROP_POP_CK, rq_slice(text.data, text.len));
     }
-    msg->properties = rq_slice(props.data, props.len);
-    msg->topic = look->ask->topic;
+    shown.topic = look->ask->topic;
+    shown.properties = rq_slice(props.data, props.len);
+    if (props.len > RQ_MSG_PROPERTIES_MAX) {
+        shown = *msg;
+    }
     size_t size = rq_buf_status(&props) == RMQ_OK && rq_buf_status(&text) == RMQ_OK
-                      ? rq_msg_encoded_size(msg)
+                      ? rq_msg_encoded_size(&shown)
                       : 0;
     char *memory = size ? rq_alloc(size) : NULL;
     if (memory) {
-        rq_msg_encode(msg, size, memory);
+        rq_msg_encode(&shown, size, memory);
         const struct rq_pop_piece piece = {.p = memory, .n = size, .memory = memory};
         add_piece(look, &piece);
     }

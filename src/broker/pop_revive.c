@@ -64,11 +64,17 @@ static bool need_topic(struct rmq_broker *broker, struct rq_slice topic, struct 
     return true;
 }
 
+static bool is_stored(const struct rq_store_put *put)
+{
+    return put->status == RQ_PUT_OK || put->status == RQ_PUT_FLUSH_DISK_TIMEOUT;
+}
+
 static bool store_again(struct rmq_broker *broker, struct rq_slice topic, struct rq_msg *msg,
                         int64_t pop_time_ms)
 {
-    struct rq_store_put put;
+    struct rq_store_put put = {.status = RQ_PUT_UNKNOWN_ERROR};
     struct rq_buf props;
+    struct rq_slice old = msg->properties;
     rq_buf_init(&props, 0);
     rq_buf_add_slice(&props, msg->properties);
     if (msg->reconsume_times == 0 || !rq_props_get(msg->properties, RQ_PROP_FIRST_POP_TIME).p) {
@@ -82,14 +88,18 @@ static bool store_again(struct rmq_broker *broker, struct rq_slice topic, struct
     msg->reconsume_times += msg->reconsume_times < INT32_MAX;
     msg->prepared_transaction_offset = 0;
     msg->body.p = msg->body.p ? msg->body.p : "";
-    bool stored = rq_buf_status(&props) == RMQ_OK &&
-                  (rq_store_append_own(broker->store, msg, &put) == RQ_PUT_OK ||
-                   put.status == RQ_PUT_FLUSH_DISK_TIMEOUT);
-    if (stored) {
-        rq_broker_count_own_put(broker, msg->topic, msg->queue_id, &put);
+    if (rq_buf_status(&props) == RMQ_OK) {
+        (void)rq_store_append_own(broker->store, msg, &put);
+    }
+    if (put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED) { /* rather without the time */
+        msg->properties = old;
+        (void)rq_store_append_own(broker->store, msg, &put);
     }
     rq_buf_free(&props);
-    return stored;
+    if (is_stored(&put)) {
+        rq_broker_count_own_put(broker, msg->topic, msg->queue_id, &put);
+    }
+    return is_stored(&put);
 }
 
 /* false: it has to be tried again. A message that retention took is given up. */

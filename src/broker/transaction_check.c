@@ -198,12 +198,13 @@ static void ask_producer(struct rq_transactions *transactions, const struct rq_m
     rq_conn_release(conn);
 }
 
-/* One question more: a new copy with its number, which is what the question is about. */
+/* One question more: a new copy with its number, which is what the question is about. Without it
+ * when it does not fit: then only the message's age ends the questions. */
 static bool ask_again(struct rq_transactions *transactions, const struct rq_msg *half,
                       int64_t times)
 {
     static const char *const replaced[] = {RQ_PROP_TRANSACTION_CHECK_TIMES};
-    struct rq_store_put put;
+    struct rq_store_put put = {.status = RQ_PUT_UNKNOWN_ERROR};
     struct rq_buf props;
     rq_buf_init(&props, 0);
     rq_props_copy_without(&props, 0, half->properties, replaced, 1);
@@ -211,6 +212,10 @@ static bool ask_again(struct rq_transactions *transactions, const struct rq_msg 
     struct rq_slice properties = rq_slice(props.data, props.len);
     bool stored = !rq_buf_status(&props) &&
                   store_copy(transactions->broker, half, RQ_TOPIC_HALF, properties, &put);
+    if (put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED) {
+        properties = half->properties;
+        stored = store_copy(transactions->broker, half, RQ_TOPIC_HALF, properties, &put);
+    }
     if (stored) {
         rq_transaction_moved(transactions, rq_props_get(properties, RQ_PROP_UNIQ_KEY),
                              put.queue_offset);

@@ -87,12 +87,12 @@ struct pop_handle pop_handle_of(const struct raw_answer *answer, const struct rq
         struct rq_pop_handle parts = {.pop_time_ms = raw_i64(answer, "popTime"),
                                       .invisible_ms = raw_i64(answer, "invisibleTime"),
                                       .revive_qid = (int32_t)raw_i64(answer, "reviveQid"),
-                                      .retry = '0',
+                                      .retry = rq_pop_retry_mark(msg->topic),
                                       .broker_name = rq_slice_str("broker-a"),
                                       .queue_id = msg->queue_id,
                                       .offset = msg->queue_offset};
-        ck_assert(rq_pop_find_start(pop_field(answer, "startOffsetInfo"), '0', msg->queue_id,
-                                    &parts.start_offset));
+        ck_assert(rq_pop_find_start(pop_field(answer, "startOffsetInfo"), parts.retry,
+                                    msg->queue_id, &parts.start_offset));
         rq_pop_handle_write(&parts, &text);
     }
     ck_assert(text.len < sizeof handle.text);

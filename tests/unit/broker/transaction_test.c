@@ -38,11 +38,9 @@ struct half {
     int64_t commit_log_offset;
 };
 
-static struct half prepare_with(const char *body, const char *name, const char *value)
+static struct raw_answer *send_half(const char *body, const char *name, const char *value)
 {
     struct rq_buf props;
-    struct rq_host host;
-    struct half half;
     rq_buf_init(&props, 0);
     rq_props_add_str(&props, 0, RQ_PROP_UNIQ_KEY, rq_slice_str(body));
     rq_props_add_str(&props, 0, RQ_PROP_TRAN_MSG, rq_slice_str("true"));
@@ -54,6 +52,15 @@ static struct half prepare_with(const char *body, const char *name, const char *
     header.sys_flag = RQ_SYS_TRANSACTION_PREPARED;
     struct raw_answer *answer =
         raw_call(sender, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str(body));
+    rq_buf_free(&props);
+    return answer;
+}
+
+static struct half prepare_with(const char *body, const char *name, const char *value)
+{
+    struct rq_host host;
+    struct half half;
+    struct raw_answer *answer = send_half(body, name, value);
     ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
     ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "transactionId"), body));
     ck_assert_int_eq(raw_i64(answer, "queueId"), 2);
@@ -61,7 +68,6 @@ static struct half prepare_with(const char *body, const char *name, const char *
     ck_assert_int_eq(rq_msgid_parse_offset(rq_header_ext(&answer->header, "msgId"), &host,
                                            &half.commit_log_offset, NULL),
                      RMQ_OK);
-    rq_buf_free(&props);
     return half;
 }
 
@@ -387,6 +393,34 @@ START_TEST(a_message_with_time_of_immunity_does_not_hold_up_the_others)
 }
 END_TEST
 
+/* With as many bytes of properties as are accepted. */
+static void prepare_full(const char *body)
+{
+    static char value[RQ_MSG_PROPERTIES_MAX + 1];
+    size_t bytes = sizeof value - 1;
+    memset(value, 'x', bytes);
+    while (send_half(body, "full", value)->header.code != RQ_RESP_SUCCESS) {
+        ck_assert_uint_gt(--bytes, 0);
+        value[bytes] = '\0';
+    }
+}
+
+START_TEST(a_transaction_without_room_for_the_count_of_questions_is_asked_about)
+{
+    const char *const pairs[] = {"transactionTimeOut", "0", "transactionCheckInterval", "20", NULL};
+    struct rq_msg msg;
+    start(pairs);
+    prepare_full("full");
+    next_question(&msg);
+    ck_assert(rq_slice_eq_str(msg.body, "full"));
+    struct half asked = next_question(&msg);
+    ck_assert_ptr_null(rq_props_get(msg.properties, RQ_PROP_TRANSACTION_CHECK_TIMES).p);
+    ck_assert_int_eq(end(asked, RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
+    ck_eventually(strcmp(bodies("T", 2), "full ") == 0);
+    stop();
+}
+END_TEST
+
 START_TEST(a_clock_that_was_set_back_does_not_put_off_the_questions)
 {
     const char *const pairs[] = {"transactionTimeOut", "0", "transactionCheckInterval", "20", NULL};
@@ -481,6 +515,8 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, what_was_given_up_is_asked_about_again_on_request);
     tcase_add_test(tcase, a_transaction_that_is_asked_about_again_can_be_committed);
     tcase_add_test(tcase, a_message_with_time_of_immunity_does_not_hold_up_the_others);
+    tcase_add_test(tcase,
+                   a_transaction_without_room_for_the_count_of_questions_is_asked_about);
     tcase_add_test(tcase, a_clock_that_was_set_back_does_not_put_off_the_questions);
     tcase_add_test(tcase, a_restarted_broker_asks_about_what_is_open_and_nothing_else);
     tcase_add_test(tcase, progress_beyond_a_log_that_has_lost_its_end_does_not_end_what_comes);
