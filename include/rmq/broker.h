@@ -92,14 +92,16 @@ RMQ_API rmq_status rmq_broker_config_create(rmq_broker_config **out, rmq_error *
 
 /* Sets one property. A property of the Java broker that this one does not implement is accepted and
  * named in a warning; one that nobody knows is RMQ_ERR_INVALID with the nearest name, as is a value
- * out of range. Since 0.1.0. */
+ * out of range; one that asks for access control (aclEnable and its like) RMQ_ERR_UNSUPPORTED.
+ * Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_config_set(rmq_broker_config *config, const char *key,
                                          const char *value, rmq_error **err);
 
 /* Reads a properties file as Java reads it (key=value lines, '#' comments, a backslash continues a
  * line) such as an operator's broker.conf. Unknown keys are warnings here. What requests change
  * later is written back to the file, its old text to .bak, unless it sets brokerConfigPath (empty:
- * nowhere). Errors: RMQ_ERR_IO, RMQ_ERR_INVALID with the line number. Since 0.1.0. */
+ * nowhere). Errors: RMQ_ERR_IO, RMQ_ERR_INVALID and RMQ_ERR_UNSUPPORTED with the line number. Since
+ * 0.1.0. */
 RMQ_API rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path,
                                           rmq_error **err);
 

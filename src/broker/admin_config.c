@@ -275,7 +275,7 @@ static int32_t note(struct rmq_broker *broker, struct rq_broker_settings *copy, 
     if (strcmp(key, "fault") == 0) {
         return misbehave(broker, value, err);
     }
-    if (!rq_broker_settings_find(copy, key, &object)) {
+    if (!rq_broker_settings_find(copy, key, &object) && !rq_broker_property_guards(key, value)) {
         return RQ_RESP_SUCCESS;
     }
     if (rq_broker_settings_set(copy, key, value, &implemented, err)) {

@@ -88,7 +88,7 @@ static rmq_status load_property(rmq_broker_config *config, struct rq_propfile *f
     }
     rmq_status st = rq_broker_settings_set(&config->settings, key, rq_buf_cstr(&file->value),
                                            &implemented, &detail);
-    if (!implemented && st != RMQ_ERR_NOMEM) {
+    if (!implemented && st != RMQ_ERR_NOMEM && st != RMQ_ERR_UNSUPPORTED) {
         RQ_LOG(WARN, st ? "unknown broker property" : "broker property has no effect here",
                "file=%s line=%d property=%s detail=%s", path, file->line, key,
                detail ? rmq_error_message(detail) : "-");

@@ -26,6 +26,8 @@ static const struct rq_option rows[] = {
     KNOWN("appendCkAsync"),
     KNOWN("asyncLearner"),
     KNOWN("asyncSendEnable"),
+    KNOWN("authenticationEnabled"),
+    KNOWN("authorizationEnabled"),
     KNOWN("autoDeleteUnusedStats"),
     KNOWN("batchDispatchRequestThreadPoolNums"),
     KNOWN("bitMapLengthConsumeQueueExt"),

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/err.h"
 
@@ -200,6 +201,13 @@ const struct rq_option *rq_broker_settings_find(struct rq_broker_settings *setti
     return option;
 }
 
+bool rq_broker_property_guards(const char *name, const char *value)
+{
+    return rq_slice_is_listed(rq_slice_str(name),
+                              "aclEnable;authenticationEnabled;authorizationEnabled") &&
+           strcasecmp(value, "true") == 0;
+}
+
 rmq_status rq_broker_settings_set(struct rq_broker_settings *settings, const char *name,
                                   const char *value, bool *implemented, rmq_error **err)
 {
@@ -209,6 +217,11 @@ rmq_status rq_broker_settings_set(struct rq_broker_settings *settings, const cha
         return rq_table_set(object == &settings->broker ? &rq_broker_options_table
                                                         : &rq_store_table,
                             object, name, value, err);
+    }
+    if (rq_broker_property_guards(name, value)) {
+        return rq_error_set(err, RMQ_ERR_UNSUPPORTED,
+                            "%s=%s: this broker checks no access, everybody would get in", name,
+                            value);
     }
     if (rq_broker_property_known(name)) {
         return RMQ_OK;

@@ -97,12 +97,15 @@ const struct rq_option *rq_broker_settings_find(struct rq_broker_settings *setti
                                                 const char *name, void **object);
 
 /* Sets one property. *implemented tells whether it has an effect: false for known Java properties
- * and for errors about names. */
+ * and for errors about names. RMQ_ERR_UNSUPPORTED: see rq_broker_property_guards. */
 rmq_status rq_broker_settings_set(struct rq_broker_settings *settings, const char *name,
                                   const char *value, bool *implemented, rmq_error **err);
 
 /* A property of the Java broker that this one accepts and does not implement. */
 bool rq_broker_property_known(const char *name);
+
+/* Whether a setting is to keep others out, which passed over in silence would let them in. */
+bool rq_broker_property_guards(const char *name, const char *value);
 
 /* The nearest name to a mistyped property among both lists; NULL when none is near. */
 const char *rq_broker_property_nearest(const char *name);

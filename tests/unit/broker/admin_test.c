@@ -166,6 +166,8 @@ START_TEST(settings_change_while_the_broker_runs)
         RQ_RESP_SUCCESS);
     ck_assert_int_eq(raw_pull_now(raw, "G", "T", 0, 0, "*")->header.code, RQ_RESP_SUCCESS);
     ck_assert(raw_has(ask_body(RQ_REQ_GET_BROKER_CONFIG, ""), "enablePropertyFilter=true\n"));
+    ck_assert_int_eq(ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "aclEnable=true")->header.code,
+                     RQ_RESP_SYSTEM_ERROR);
 }
 END_TEST
 

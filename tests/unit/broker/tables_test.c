@@ -396,6 +396,29 @@ START_TEST(a_properties_file_is_read_and_an_error_names_its_line)
 }
 END_TEST
 
+START_TEST(who_asks_for_a_guard_is_not_left_without_one)
+{
+    static const char *const names[] = {"aclEnable", "authenticationEnabled",
+                                        "authorizationEnabled"};
+    const char *name = names[_i];
+    char text[64];
+    rmq_broker_config *config = NULL;
+    rmq_error *err = NULL;
+    ck_assert_int_eq(rmq_broker_config_create(&config, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_config_set(config, name, "false", NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_config_set(config, name, "true", &err), RMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), name));
+    rmq_error_destroy(err);
+    err = NULL;
+    snprintf(text, sizeof text, "brokerName=x\n%s = True\n", name);
+    write_text(path, text);
+    ck_assert_int_eq(rmq_broker_config_load(config, path, &err), RMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), ":2:"));
+    rmq_error_destroy(err);
+    rmq_broker_config_destroy(config);
+}
+END_TEST
+
 static void check_refused(const char *key, const char *value, const char *word)
 {
     rmq_broker_config *config = NULL;
@@ -482,6 +505,7 @@ Suite *tables_suite(void)
     tcase_add_test(tc, a_queue_lock_expires_a_minute_after_its_last_renewal);
     tcase_add_test(tc, settings_know_the_names_of_broker_conf_and_guess_at_others);
     tcase_add_test(tc, a_properties_file_is_read_and_an_error_names_its_line);
+    tcase_add_loop_test(tc, who_asks_for_a_guard_is_not_left_without_one, 0, 3);
     tcase_add_test(tc, a_broker_with_a_name_or_an_hour_that_is_none_says_which_and_does_not_start);
     tcase_add_test(tc, a_broker_may_be_named_like_its_host);
     tcase_add_test(tc, every_setting_can_be_listed);
