@@ -31,8 +31,7 @@ static void report(struct rq_pool *pool, struct rq_pulled *pulled, struct piece 
 
 static bool needs_preparing(const struct rq_pulled *pulled, const struct rmq_message_view *view)
 {
-    return pulled->popped || ((view->sys_flag & RQ_SYS_COMPRESSED) &&
-                              !atomic_load_explicit(&view->expanded, memory_order_acquire));
+    return pulled->popped || (view->sys_flag & RQ_SYS_COMPRESSED);
 }
 
 uint32_t rq_worker_prepare(struct rq_worker *worker, struct rq_pulled *pulled, uint32_t at,
@@ -53,7 +52,7 @@ void rq_worker_shrink(struct rq_pulled *pulled, uint32_t at, uint32_t count)
 {
     for (uint32_t i = at; i < at + count; i++) {
         if (pulled->views[i]->sys_flag & RQ_SYS_COMPRESSED) {
-            rq_view_shrink(pulled->views[i]);
+            rq_process_queue_let_go(pulled->queue, pulled->views[i]);
         }
     }
 }

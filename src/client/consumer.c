@@ -53,8 +53,7 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
     if (!(view->sys_flag & RQ_SYS_COMPRESSED)) {
         return true;
     }
-    if (rq_view_expand(view, (size_t)consumer->options.max_message_size, &err) == RMQ_OK) {
-        rq_owned_grew(pulled, view);
+    if (rq_owned_expand(pulled, view, &err) == RMQ_OK) {
         return true;
     }
     char what[160];

@@ -56,8 +56,7 @@ static bool pool_prepare(struct rq_pool *pool, struct rq_pulled *pulled, uint32_
     struct rmq_consumer *inner = RQ_CONTAINER_OF(pool, struct rmq_consumer, pool);
     struct rmq_message_view *view = pulled->views[index];
     rmq_error *err = NULL;
-    if (rq_view_expand(view, (size_t)inner->options.max_message_size, &err) == RMQ_OK) {
-        rq_owned_grew(pulled, view);
+    if (rq_owned_expand(pulled, view, &err) == RMQ_OK) {
         return true;
     }
     char what[160];

@@ -120,6 +120,7 @@ struct rmq_message_view {
     void *owner;
     int64_t consume_start_ms; /* monotonic; 0 = not handed out */
     uint32_t state;
+    uint32_t hands; /* that hold it to read its expanded body */
 };
 
 struct rq_views {
@@ -162,8 +163,8 @@ rmq_status rq_view_expand(struct rmq_message_view *view, size_t max, rmq_error *
 /* Takes the namespace off the topic, in the frame itself; before the view is handed out. */
 void rq_view_strip(struct rmq_message_view *view, const char *name_space);
 
-/* Frees an expanded body that nobody reads any more, unless somebody else holds a view of the
- * batch. It may be expanded again. */
+/* Frees an expanded body that nobody reads any more, unless the program holds a view of the batch.
+ * It may be expanded again. */
 void rq_view_shrink(struct rmq_message_view *view);
 
 /* Value of a property, NULL when absent (rmq_message_view_property gives ""). */

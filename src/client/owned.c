@@ -236,8 +236,15 @@ void rq_owned_leave(struct rq_pulled *pulled, uint32_t from, uint32_t to)
     }
 }
 
-void rq_owned_grew(struct rq_pulled *pulled, struct rmq_message_view *view)
+rmq_status rq_owned_expand(struct rq_pulled *pulled, struct rmq_message_view *view, rmq_error **err)
 {
-    int64_t bytes = rq_process_queue_grew(pulled->queue, view);
-    atomic_fetch_add(&rq_owned_of(pulled->queue)->consumer->cached, bytes);
+    struct rmq_consumer *consumer = rq_owned_of(pulled->queue)->consumer;
+    rq_process_queue_hold(pulled->queue, view);
+    rmq_status st = rq_view_expand(view, (size_t)consumer->options.max_message_size, err);
+    if (st == RMQ_OK) {
+        atomic_fetch_add(&consumer->cached, rq_process_queue_grew(pulled->queue, view));
+    } else {
+        rq_process_queue_let_go(pulled->queue, view);
+    }
+    return st;
 }

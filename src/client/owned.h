@@ -111,9 +111,11 @@ void rq_owned_retry(struct rq_owned *owned); /* after a failure, with back-off *
 
 /* Any thread: messages were consumed; popped ones are acknowledged. */
 void rq_owned_done(struct rq_pulled *pulled, uint32_t from, uint32_t to);
-/* Any thread: a body was expanded. It counts with that size, for its queue and for the consumer,
- * until the message is done. */
-void rq_owned_grew(struct rq_pulled *pulled, struct rmq_message_view *view);
+/* Any thread: expands the body of a message for hands that hold it from here on
+ * (rq_process_queue_let_go). It counts with that size, for its queue and for the consumer, until the
+ * message is done. On an error, those of rq_view_expand, it is not held. */
+rmq_status rq_owned_expand(struct rq_pulled *pulled, struct rmq_message_view *view,
+                           rmq_error **err);
 /* Any thread: messages are done, however; frees, charges and resumes what follows from it. */
 void rq_owned_leave(struct rq_pulled *pulled, uint32_t from, uint32_t to);
 

@@ -274,7 +274,7 @@ void rmq_batch_destroy(rmq_batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         struct rmq_message_view *view = pulled->views[batch->at[i]];
         if (view->sys_flag & RQ_SYS_COMPRESSED) {
-            rq_view_shrink(view);
+            rq_process_queue_let_go(pulled->queue, view);
         }
     }
     rq_pulled_release(pulled);

@@ -61,6 +61,7 @@ rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
         if (!keep || keep(view, user)) {
             view->owner = pulled;
             view->state = 0;
+            view->hands = 0;
             pulled->views[count++] = view;
         }
     }
@@ -241,6 +242,23 @@ int64_t rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message
     }
     rq_mutex_unlock(&queue->lock);
     return more;
+}
+
+void rq_process_queue_hold(struct rq_process_queue *queue, struct rmq_message_view *view)
+{
+    rq_mutex_lock(&queue->lock);
+    view->hands++;
+    rq_mutex_unlock(&queue->lock);
+}
+
+void rq_process_queue_let_go(struct rq_process_queue *queue, struct rmq_message_view *view)
+{
+    rq_mutex_lock(&queue->lock);
+    view->hands--;
+    if (view->hands == 0) {
+        rq_view_shrink(view);
+    }
+    rq_mutex_unlock(&queue->lock);
 }
 
 bool rq_process_queue_begin_back(struct rq_process_queue *queue, struct rmq_message_view *view)

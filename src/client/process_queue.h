@@ -22,7 +22,7 @@
 struct rq_popped; /* client/popped.h */
 struct rq_process_queue;
 
-/* Bits of rmq_message_view.state, guarded by the queue's lock. */
+/* Bits of rmq_message_view.state; guarded by the queue's lock, as is hands. */
 #define RQ_VIEW_DONE     1U /* acknowledged, or its send-back confirmed */
 #define RQ_VIEW_GREW     2U /* counted with its expanded size */
 #define RQ_VIEW_BACK     4U /* a send-back is on its way: nobody else starts one */
@@ -152,6 +152,12 @@ void rq_process_queue_done(struct rq_process_queue *queue, struct rq_pulled *pul
 /* A body was expanded: it counts with its size from now on. How much more that is; 0 when it
  * counted so before. Any thread. */
 int64_t rq_process_queue_grew(struct rq_process_queue *queue, struct rmq_message_view *view);
+
+/* Who is handed a message with a compressed body holds it before the body is looked at, and lets go
+ * of it afterwards. One that is offered again may be in several hands: the expanded body goes with
+ * the last of them. Any thread. */
+void rq_process_queue_hold(struct rq_process_queue *queue, struct rmq_message_view *view);
+void rq_process_queue_let_go(struct rq_process_queue *queue, struct rmq_message_view *view);
 
 /* Marks the message as being sent back; false when it is done, on its way back already, or the
  * queue is dropped. */

@@ -165,6 +165,45 @@ static void events_tell_that_a_message_is_offered_again(void)
     tl_detour_stop(&detour);
 }
 
+#define LARGE 10000 /* is compressed */
+
+static void check_large(const rmq_batch *batch)
+{
+    size_t size = 0;
+    TL_EQUAL(rmq_batch_count(batch), 1);
+    const char *body = rmq_message_view_body(rmq_batch_at(batch, 0), &size);
+    TL_EQUAL(size, LARGE);
+    TL_EQUAL(body[LARGE - 1], 'b');
+}
+
+/* The first batch is finished, and destroyed only when the second one has the message, too. */
+static void a_message_in_two_batches_keeps_its_body(void)
+{
+    static char body[LARGE];
+    struct tl_cluster cluster;
+    rmq_batch *batches[2] = {NULL};
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = open_with(&cluster, 8, NULL, true);
+    memset(body, 'b', sizeof body);
+    rmq_message *message = tl_message(cluster.topic, body, sizeof body);
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    TL_OK(rmq_consumer_poll(consumer, &batches[0], 20000, &err));
+    check_large(batches[0]);
+    rmq_consume_context_set_suspend_ms(rmq_batch_context(batches[0]), 10);
+    TL_OK(rmq_consumer_finish(consumer, batches[0], RMQ_SUSPEND_CURRENT_QUEUE_A_MOMENT, &err));
+    TL_OK(rmq_consumer_poll(consumer, &batches[1], 20000, &err));
+    rmq_batch_destroy(batches[0]);
+    check_large(batches[1]);
+    TL_OK(rmq_consumer_finish(consumer, batches[1], RMQ_CONSUME_SUCCESS, &err));
+    rmq_batch_destroy(batches[1]);
+    rmq_message_destroy(message);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_program_that_takes_no_events_is_told_once(void)
 {
     struct tl_cluster cluster;
@@ -377,6 +416,7 @@ int main(int argc, char **argv)
         TL_CASE(events_tell_a_program_when_to_poll),
         TL_CASE(events_tell_a_program_when_to_poll_in_order),
         TL_CASE(events_tell_that_a_message_is_offered_again),
+        TL_CASE(a_message_in_two_batches_keeps_its_body),
         TL_CASE(a_program_that_takes_no_events_is_told_once),
         TL_CASE(one_call_takes_the_batches_of_several_queues),
         TL_CASE(a_batch_that_is_destroyed_unfinished_comes_again),

@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/time.h"
+#include "wire/message.h"
 
 Suite *pool_suite(void);
 
@@ -35,6 +36,7 @@ static atomic_int later_level;
 static atomic_int quiet_count;
 static atomic_int inside;
 static atomic_int most_inside;
+static int32_t sys_flag; /* of messages that are made */
 static atomic_bool hold; /* listeners wait while it is set */
 static rmq_consume_result (*special)(const rmq_message_view *const *messages, size_t count,
                                      rmq_consume_context *context);
@@ -95,6 +97,11 @@ static void on_later(struct rq_pool *from_pool, struct rq_pulled *pulled, uint32
 
 static bool on_prepare(struct rq_pool *from_pool, struct rq_pulled *pulled, uint32_t index)
 {
+    struct rmq_message_view *view = pulled->views[index];
+    rq_process_queue_hold(pulled->queue, view);
+    if (!atomic_load(&view->expanded)) {
+        atomic_store(&view->expanded, rq_strdup("expanded"));
+    }
     return true;
 }
 
@@ -133,6 +140,7 @@ static void reset(void)
     atomic_store(&most_inside, 0);
     atomic_store(&hold, false);
     special = NULL;
+    sys_flag = 0;
     made_count = 0;
 }
 
@@ -176,6 +184,7 @@ static struct rq_pulled *submit(int64_t from, size_t count)
     for (size_t i = 0; i < count; i++) {
         views->items[i].views = views;
         views->items[i].queue_offset = from + (int64_t)i;
+        views->items[i].sys_flag = sys_flag;
     }
     made[made_count++] = views;
     struct rq_pulled *pulled = NULL;
@@ -392,6 +401,39 @@ START_TEST(a_message_can_be_offered_again)
 }
 END_TEST
 
+static atomic_bool first_is_in;
+
+/* The second one reads its message after the first is done with it. */
+static rmq_consume_result read_in_turn(const rmq_message_view *const *messages, size_t count,
+                                       rmq_consume_context *context)
+{
+    while (atomic_exchange(&first_is_in, true) && atomic_load(&done_count) == 0) {
+        nap();
+    }
+    return rmq_message_view_body(messages[0], NULL) ? RMQ_CONSUME_SUCCESS : RMQ_RECONSUME_LATER;
+}
+
+START_TEST(an_expanded_body_stays_until_all_hands_have_let_go_of_it)
+{
+    open_pool(2, 1, false);
+    special = read_in_turn;
+    sys_flag = RQ_SYS_COMPRESSED;
+    atomic_store(&hold, true);
+    struct rq_pulled *pulled = submit(0, 1);
+    rq_pulled_retain(pulled);
+    await(&inside, 1);
+    ck_assert_int_eq(rq_pool_submit_again(&pool, pulled, 0), RMQ_OK);
+    await(&inside, 2);
+    atomic_store(&made[0]->refs, 1);
+    atomic_store(&hold, false);
+    await(&done_count, 2);
+    ck_assert_ptr_null(atomic_load(&pulled->views[0]->expanded));
+    atomic_store(&made[0]->refs, 2);
+    rq_pulled_release(pulled);
+    close_pool();
+}
+END_TEST
+
 struct stuck {
     int count;
     uint32_t from;
@@ -548,6 +590,7 @@ Suite *pool_suite(void)
     tcase_add_test(tcase, a_stop_inside_listeners_does_not_wait_for_itself);
     tcase_add_test(tcase, a_withdrawn_run_is_not_handed_out_further);
     tcase_add_test(tcase, a_message_can_be_offered_again);
+    tcase_add_test(tcase, an_expanded_body_stays_until_all_hands_have_let_go_of_it);
     tcase_add_test(tcase, a_message_that_stays_in_the_same_hands_is_found);
     tcase_add_test(tcase, a_taker_gets_batches_and_the_descriptor_follows);
     tcase_add_test(tcase, several_takers_share_the_work);
