@@ -186,6 +186,13 @@ void rq_process_polling_info(const struct rq_request *request)
 
 /* ---- 200052: reads what a pop would read, and changes nothing ---- */
 
+static void get_to_peek(const struct rq_pop_look *look, const struct rq_pop_place *place,
+                        int64_t offset, struct rq_store_result *out)
+{
+    rq_store_get(look->broker->store, place->topic, place->queue_id, offset,
+                 look->ask->max_msgs - (int32_t)look->count, 0, NULL, out);
+}
+
 static void peek_queue(struct rq_pop_look *look, const struct rq_pop_place *place)
 {
     struct rmq_broker *broker = look->broker;
@@ -200,8 +207,10 @@ static void peek_queue(struct rq_pop_look *look, const struct rq_pop_place *plac
     if ((int32_t)look->count >= look->ask->max_msgs || look->piece_count >= RQ_POP_MAX) {
         return;
     }
-    rq_store_get(broker->store, place->topic, place->queue_id, offset,
-                 look->ask->max_msgs - (int32_t)look->count, 0, NULL, &result);
+    get_to_peek(look, place, offset, &result);
+    if (result.status == RQ_GET_OFFSET_TOO_SMALL || result.status == RQ_GET_OFFSET_OVERFLOW_BADLY) {
+        get_to_peek(look, place, result.next_begin_offset, &result); /* it held no messages */
+    }
     if (result.status == RQ_GET_FOUND) {
         look->count += (size_t)result.msg_count;
         for (size_t i = 0; i < result.ref_count && look->piece_count < RQ_POP_MAX; i++) {
