@@ -168,7 +168,6 @@ void rq_pop_pending_come_back_locked(struct rq_pops *pops, struct rq_pop_pending
         RQ_LOG(WARN, "messages that were popped are not delivered again before a restart",
                "topic=%.*s group=%.*s", RQ_TEXT(pending->checkpoint.topic),
                RQ_TEXT(pending->checkpoint.group));
-        rq_pop_pending_end_locked(pending);
     }
 }
 

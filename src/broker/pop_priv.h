@@ -23,7 +23,8 @@ void rq_pop_pending_leave_locked(struct rq_pops *pops, struct rq_pop_pending *pe
 /* Its record is done. Frees it. */
 void rq_pop_pending_end_locked(struct rq_pop_pending *pending);
 
-/* Found again, with another deadline. */
+/* Found again, with another deadline. When there is no place for it, its record goes on counting as
+ * not done, so that a restart finds it. */
 void rq_pop_pending_come_back_locked(struct rq_pops *pops, struct rq_pop_pending *pending,
                                      int64_t deadline_ms);
 
