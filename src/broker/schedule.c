@@ -136,6 +136,15 @@ static int64_t wait_ms(struct rq_schedule *schedule, int level, const struct rq_
     return due_ms > now_ms ? due_ms - now_ms : 0;
 }
 
+/* Their entries are blank, or cannot be read. */
+static void tell_lost(const struct rq_delay_level *level, int64_t first, int count)
+{
+    if (count > 0) {
+        RQ_LOG(ERROR, "delayed messages are lost", "level=%d first=%lld count=%d", level->level,
+               (long long)first, count);
+    }
+}
+
 /* Delivers what is due. Returns after how many ms to look again, RQ_FOREVER when the level is
  * empty. */
 static int64_t run_level(struct rq_schedule *schedule, struct rq_delay_level *level)
@@ -147,6 +156,8 @@ static int64_t run_level(struct rq_schedule *schedule, struct rq_delay_level *le
     int64_t max = rq_store_max_offset(broker->store, schedule_topic, queue_id);
     int64_t again_ms = RQ_FOREVER;
     int done = 0;
+    int lost = 0;
+    int64_t first_lost = 0;
     int64_t start = offset;
     offset = offset < min ? min : offset > max ? max : offset;
     for (; offset < max; offset++) {
@@ -156,8 +167,7 @@ static int64_t run_level(struct rq_schedule *schedule, struct rq_delay_level *le
             break;
         }
         if (!rq_store_entry(broker->store, schedule_topic, queue_id, offset, &entry)) {
-            RQ_LOG(ERROR, "a delayed message is lost", "level=%d number=%lld", level->level,
-                   (long long)offset);
+            first_lost = lost++ ? first_lost : offset;
             done++;
             continue;
         }
@@ -172,6 +182,7 @@ static int64_t run_level(struct rq_schedule *schedule, struct rq_delay_level *le
         }
         done++;
     }
+    tell_lost(level, first_lost, lost);
     if (offset != start) {
         set_offset(schedule, level, offset);
     }

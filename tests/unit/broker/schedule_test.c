@@ -3,9 +3,12 @@
 /* Delayed messages after damage, and when the levels change. */
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <rmq/log.h>
 
 #include "base/sys.h"
 #include "base/time.h"
@@ -82,7 +85,19 @@ static void spoil(const char *dir, const char *text)
     rq_buf_free(&log);
 }
 
-START_TEST(a_lost_message_does_not_hold_up_those_of_its_level_behind_it)
+static atomic_int lost_lines;
+static atomic_int good_lines; /* of these: level, first number and count are right */
+
+static void count_lost(rmq_log_level level, const char *line, void *user)
+{
+    (void)user;
+    if (level == RMQ_LOG_ERROR && strstr(line, "delayed messages are lost")) {
+        atomic_fetch_add(&lost_lines, 1);
+        atomic_fetch_add(&good_lines, strstr(line, " level=1 first=1 count=2") != NULL);
+    }
+}
+
+START_TEST(lost_messages_are_told_once_and_do_not_hold_up_those_behind_them)
 {
     char dir[] = "/tmp/rmq-unit-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -91,13 +106,19 @@ START_TEST(a_lost_message_does_not_hold_up_those_of_its_level_behind_it)
     send_delayed(1, "first");
     send_delayed(1, "second");
     send_delayed(1, "third");
+    send_delayed(1, "fourth");
     stop();
     spoil(dir, "second");
+    spoil(dir, "third");
     close(open(path_in(dir, "abort"), O_WRONLY | O_CREAT, 0644)); /* as after a crash */
     ck_assert_int_eq(unlink(path_in(dir, "checkpoint")), 0);
+    rmq_log_set(RMQ_LOG_ERROR, count_lost, NULL);
     start(dir, "1s"); /* the entries are made anew, and due soon */
-    ck_eventually(came((const char *const[]){"first", "third", NULL}));
+    ck_eventually(came((const char *const[]){"first", "fourth", NULL}));
     stop();
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    ck_assert_int_eq(atomic_load(&lost_lines), 1);
+    ck_assert_int_eq(atomic_load(&good_lines), 1);
     ck_assert_int_eq(rq_sys_rmtree(dir), 0);
 }
 END_TEST
@@ -136,7 +157,7 @@ Suite *schedule_suite(void)
     Suite *suite = suite_create("schedule");
     TCase *tc = tcase_create("schedule");
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_lost_message_does_not_hold_up_those_of_its_level_behind_it);
+    tcase_add_test(tc, lost_messages_are_told_once_and_do_not_hold_up_those_behind_them);
     tcase_add_test(tc, a_level_that_was_taken_out_and_put_back_does_not_deliver_again);
     suite_add_tcase(suite, tc);
     return suite;
