@@ -176,17 +176,20 @@ static struct rq_pop_pending *take_due(struct rq_pops *pops)
     return pending;
 }
 
-/* A restart reads from the oldest open checkpoint of the revive queue on. When that is an older
- * one, it would find this one as if nothing had become of it. */
-static void note_end_locked(struct rq_pops *pops, const struct rq_pop_pending *pending)
+/* What a restart, which reads from the oldest open checkpoint of the revive queue on, has to know:
+ * these of its messages came back. */
+static void note_locked(struct rq_pops *pops, const struct rq_pop_pending *pending, uint32_t which)
 {
     const struct rq_pop_checkpoint *checkpoint = &pending->checkpoint;
     int64_t offsets[RQ_POP_MAX];
-    if (pending->by_record.prev == &pops->by_record[pending->revive_qid]) {
-        return;
-    }
+    size_t count = 0;
     for (size_t i = 0; i < checkpoint->count; i++) {
-        offsets[i] = checkpoint->start_offset + checkpoint->diffs[i];
+        if (which & 1u << i) {
+            offsets[count++] = checkpoint->start_offset + checkpoint->diffs[i];
+        }
+    }
+    if (count == 0) {
+        return;
     }
     const struct rq_pop_ack ack = {.topic = checkpoint->topic,
                                    .group = checkpoint->group,
@@ -195,7 +198,7 @@ static void note_end_locked(struct rq_pops *pops, const struct rq_pop_pending *p
                                    .queue_id = checkpoint->queue_id,
                                    .start_offset = checkpoint->start_offset,
                                    .pop_time_ms = checkpoint->pop_time_ms,
-                                   .count = checkpoint->count,
+                                   .count = count,
                                    .offsets = offsets};
     if (rq_pops_append_ack_locked(pops, pending->revive_qid, &ack, pending->deadline_ms)) {
         RQ_LOG(WARN, "messages that came back may come once more after a restart",
@@ -203,20 +206,25 @@ static void note_end_locked(struct rq_pops *pops, const struct rq_pop_pending *p
     }
 }
 
+/* When it is the oldest one itself, no restart will find it. */
 static void end(struct rq_pops *pops, struct rq_pop_pending *pending)
 {
     rq_mutex_lock(&pops->lock);
-    note_end_locked(pops, pending);
+    if (pending->by_record.prev != &pops->by_record[pending->revive_qid]) {
+        note_locked(pops, pending, UINT32_MAX);
+    }
     rq_pop_pending_end_locked(pending);
     rq_mutex_unlock(&pops->lock);
 }
 
-static void come_back(struct rq_pops *pops, struct rq_pop_pending *pending)
+/* before: what was acknowledged when its time was up. */
+static void come_back(struct rq_pops *pops, struct rq_pop_pending *pending, uint32_t before)
 {
     RQ_LOG(WARN, "messages that were popped could not be stored again, tried later",
            "topic=%.*s group=%.*s", RQ_TEXT(pending->checkpoint.topic),
            RQ_TEXT(pending->checkpoint.group));
     rq_mutex_lock(&pops->lock);
+    note_locked(pops, pending, pending->checkpoint.acked & ~before);
     rq_pop_pending_come_back_locked(pops, pending, rq_wall_ms() + AGAIN_MS);
     rq_mutex_unlock(&pops->lock);
 }
@@ -227,10 +235,11 @@ static void on_timer(struct rq_timer *timer)
     struct rq_pop_pending *pending = NULL;
     int turns = 0;
     while (turns++ < TURN_MAX && (pending = take_due(pops))) {
+        uint32_t before = pending->checkpoint.acked;
         if (revive(pops->broker, &pending->checkpoint)) {
             end(pops, pending);
         } else {
-            come_back(pops, pending);
+            come_back(pops, pending, before);
         }
     }
     if (turns > 1) {

@@ -52,6 +52,50 @@ START_TEST(a_message_without_room_for_more_properties_comes_back_until_it_is_ack
 }
 END_TEST
 
+/* With crc a full message cannot be stored, since that needs room, too. */
+static void open_with(const char *path, const char *crc)
+{
+    const char *pairs[] = {"storePathRootDir", path, "enabledAppendPropCRC", crc, NULL};
+    broker = start_broker(pairs);
+    raw = raw_open(rmq_broker_addr(broker));
+}
+
+/* How many messages have come back. */
+static int64_t came_back(void)
+{
+    char name[RQ_POP_TOPIC_ROOM];
+    struct rq_hdr_queue fields = {0};
+    fields.topic =
+        rq_slice(name, rq_pop_retry_topic(rq_slice_str(TOPIC), rq_slice_str(GROUP), name));
+    return raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &fields, rq_slice(NULL, 0)),
+                   "offset");
+}
+
+START_TEST(what_came_back_of_a_pop_does_not_come_again_with_the_rest_after_a_restart)
+{
+    char path[] = "/tmp/rmq-pop-XXXXXX";
+    struct rq_msg msgs[2];
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    open_with(path, "false");
+    raw_create_topic(raw, TOPIC, 1);
+    produce_full();
+    pop_produce(0, "a", "small");
+    struct raw_answer *answer = pop_now((struct pop_wish){.queue_id = 0, .invisible_ms = 1500});
+    ck_assert_uint_eq(raw_messages(answer, msgs, 2), 2);
+    pop_close();
+    open_with(path, "true");
+    ck_eventually(came_back() > 0);
+    pop_close();
+    open_with(path, "false");
+    ck_eventually(came_back() > 1);
+    pop_close();
+    open_with(path, "false"); /* what was stored together with the last one is seen, too */
+    ck_assert_int_eq(came_back(), 2);
+    pop_close();
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
 Suite *pop_revive_suite(void)
 {
     Suite *suite = suite_create("broker/pop_revive");
@@ -61,5 +105,9 @@ Suite *pop_revive_suite(void)
     tcase_add_test(tc,
                    a_message_without_room_for_more_properties_comes_back_until_it_is_acknowledged);
     suite_add_tcase(suite, tc);
+    TCase *life = tcase_create("life");
+    tcase_set_timeout(life, 60);
+    tcase_add_test(life, what_came_back_of_a_pop_does_not_come_again_with_the_rest_after_a_restart);
+    suite_add_tcase(suite, life);
     return suite;
 }
