@@ -142,7 +142,8 @@ struct rq_route *rq_instance_publish_route(struct rq_instance *instance, struct 
 
 /* One look-up of a topic, with an answer in any case: done is called once, on the loop, never
  * within the call. default_queues > 0: for a send, an unknown topic gets TBW102's brokers. A
- * snapshot that is there is used at once unless refresh, or for a send that finds no queue in it. */
+ * snapshot that is there is used at once unless refresh, or when it has no queue to send to (else:
+ * to read). */
 struct rq_lookup {
     struct rq_task task;
     struct rq_list node;

@@ -44,7 +44,7 @@ rmq_status rq_producer_route(struct rmq_producer *producer, const char *topic, s
         int64_t now = rq_mono_ms();
         slice = now + ROUTE_SLICE_MS < deadline_ms ? now + ROUTE_SLICE_MS : deadline_ms;
         st = rq_route_wait(producer->instance, topic, producer->options.default_topic_queue_nums,
-                           slice, out, &why);
+                           false, slice, out, &why);
         if (st != RMQ_OK && rq_mono_ms() < slice) {
             break; /* an answer, not the end of the slice */
         }

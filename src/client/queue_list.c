@@ -145,22 +145,23 @@ static rmq_status list_brokers(const struct rq_route *route, const char *topic,
     return RMQ_OK;
 }
 
-static rmq_status
-fetch(struct rq_instance *instance, const char *name_space, const char *topic, int64_t timeout_ms,
-      rmq_status (*list)(const struct rq_route *, const char *, struct rmq_queue_list **),
-      struct rmq_queue_list **out, rmq_error **err)
+/* A route from which a send is to make the topic is none. */
+static rmq_status find_route(struct rq_instance *instance, const char *topic, int64_t timeout_ms,
+                             bool refresh, struct rq_route **out, rmq_error **err)
 {
-    struct rq_route *route = NULL;
-    char room[RQ_NAMESPACED_MAX];
-    const char *full = rq_namespace_wrap(name_space, topic, room);
     int64_t deadline = rq_mono_ms() + rq_timeout_ms(timeout_ms, FETCH_TIMEOUT_MS);
-    rmq_status st = rq_topic_check(rq_slice_str(full), err);
-    st = st == RMQ_OK ? rq_route_wait(instance, full, 0, deadline, &route, err) : st;
-    if (st != RMQ_OK) {
-        return st;
+    rmq_status st = rq_topic_check(rq_slice_str(topic), err);
+    st = st == RMQ_OK ? rq_route_wait(instance, topic, 0, refresh, deadline, out, err) : st;
+    if (st == RMQ_OK && (*out)->from_default) {
+        rq_route_release(*out);
+        *out = NULL;
+        st = rq_error_set(err, RMQ_ERR_NO_ROUTE, "no route for topic %s", topic);
     }
-    st = list(route, rq_namespace_plain(name_space, topic), out);
-    rq_route_release(route);
+    return st;
+}
+
+static rmq_status told(rmq_status st, const char *topic, rmq_error **err)
+{
     return st == RMQ_OK ? st : rq_error_set(err, st, "queues of topic %s", topic);
 }
 
@@ -168,14 +169,29 @@ rmq_status rq_queue_list_fetch_brokers(struct rq_instance *instance, const char 
                                        int64_t timeout_ms, struct rmq_queue_list **out,
                                        rmq_error **err)
 {
-    return fetch(instance, NULL, topic, timeout_ms, list_brokers, out, err);
+    struct rq_route *route = NULL;
+    rmq_status st = find_route(instance, topic, timeout_ms, false, &route, err);
+    if (st == RMQ_OK) {
+        st = told(list_brokers(route, route->topic, out), topic, err);
+        rq_route_release(route);
+    }
+    return st;
 }
 
 rmq_status rq_queue_list_fetch_named(struct rq_instance *instance, const char *name_space,
                                      const char *topic, int64_t timeout_ms,
                                      struct rmq_queue_list **out, rmq_error **err)
 {
-    return fetch(instance, name_space, topic, timeout_ms, rq_queue_list_of_route, out, err);
+    struct rq_route *route = NULL;
+    char room[RQ_NAMESPACED_MAX];
+    const char *full = rq_namespace_wrap(name_space, topic, room);
+    rmq_status st = find_route(instance, full, timeout_ms, true, &route, err);
+    if (st == RMQ_OK) {
+        const char *plain = rq_namespace_plain(name_space, topic);
+        st = told(rq_queue_list_of_route(route, plain, out), topic, err);
+        rq_route_release(route);
+    }
+    return st;
 }
 
 size_t rmq_queue_list_count(const rmq_queue_list *list)

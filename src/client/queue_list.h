@@ -32,16 +32,16 @@ bool rq_queue_list_has(const struct rmq_queue_list *list, const struct rq_mq *na
 rmq_status rq_queue_list_of_route(const struct rq_route *route, const char *topic,
                                   struct rmq_queue_list **out);
 
-/* The readable queues of a topic, asked for at the name server when they are not known; waits,
- * timeout_ms 0 = 5000. The topic is as the program names it, and so it is in the list. Not on the I/O
- * thread. Errors: those of rq_route_wait. */
+/* The readable queues of a topic, asked for at the name server each time; waits, timeout_ms 0 = 5000.
+ * The topic is as the program names it, and so it is in the list. Not on the I/O thread. Errors: those
+ * of rq_route_wait. */
 struct rq_instance;
 rmq_status rq_queue_list_fetch_named(struct rq_instance *instance, const char *name_space,
                                      const char *topic, int64_t timeout_ms,
                                      struct rmq_queue_list **out, rmq_error **err);
 
 /* The same for pops, which know brokers and no logical queues: at least one queue of each broker
- * that has messages of the topic, which is named in full. */
+ * that has messages of the topic, which is named in full. Asked for only while none are known. */
 rmq_status rq_queue_list_fetch_brokers(struct rq_instance *instance, const char *topic,
                                        int64_t timeout_ms, struct rmq_queue_list **out,
                                        rmq_error **err);

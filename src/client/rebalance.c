@@ -139,7 +139,7 @@ static void on_retry(struct rq_timer *timer)
 static void on_route(struct rq_watch *watch, struct rq_route *route)
 {
     struct rq_subscribed *topic = RQ_CONTAINER_OF(watch, struct rq_subscribed, watch);
-    if (!route) {
+    if (!route || route->from_default) { /* a send may be about to make the topic */
         topic->settled = true; /* the name server has answered: there is nothing to wait for */
         rq_consumer_settle(topic->consumer);
         return;

@@ -28,10 +28,10 @@ static void looked_up(struct rq_lookup *lookup, struct rq_route *route, const rm
 }
 
 rmq_status rq_route_wait(struct rq_instance *instance, const char *topic, int32_t default_queues,
-                         int64_t deadline_ms, struct rq_route **out, rmq_error **err)
+                         bool refresh, int64_t deadline_ms, struct rq_route **out, rmq_error **err)
 {
     struct waiting waiting = {
-        .lookup = {.done = looked_up, .default_queues = default_queues},
+        .lookup = {.done = looked_up, .default_queues = default_queues, .refresh = refresh},
     };
     rq_waiter_init(&waiting.waiter);
     rq_instance_lookup(instance, &waiting.lookup, topic, deadline_ms);

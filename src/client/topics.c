@@ -352,6 +352,12 @@ void rq_topics_refresh_soon(struct rq_instance *instance, const char *name)
 
 /* ---- look-ups ---- */
 
+/* Without any it may be out of date: the topic is made just now, or a broker was away. */
+static bool has_queues_for(const struct rq_route *route, const struct rq_lookup *lookup)
+{
+    return lookup->default_queues > 0 ? route->publish_count > 0 : route->subscribe_count > 0;
+}
+
 static void begin_lookup(struct rq_task *task)
 {
     struct rq_lookup *lookup = RQ_CONTAINER_OF(task, struct rq_lookup, task);
@@ -367,9 +373,7 @@ static void begin_lookup(struct rq_task *task)
         fail_lookup(lookup, RMQ_ERR_NOMEM, "out of memory");
         return;
     }
-    /* A broker that is away, or a topic that may not be written, may have come back since. */
-    bool useless = lookup->default_queues > 0 && topic->route && topic->route->publish_count == 0;
-    if (topic->route && !lookup->refresh && !useless) {
+    if (topic->route && !lookup->refresh && has_queues_for(topic->route, lookup)) {
         end_lookup(lookup, topic->route, NULL);
         return;
     }

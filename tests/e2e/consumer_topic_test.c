@@ -131,6 +131,33 @@ static void a_topic_that_is_made_again_is_read_from_its_beginning_in_order(void)
     make_again(true);
 }
 
+/* Nobody polls: the route that the send made the topic from must not be taken for the topic's. */
+static void a_topic_is_consumed_as_soon_as_a_producer_of_the_same_client_made_it(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    tl_cluster_start(&cluster, 4);
+    snprintf(cluster.topic + strlen(cluster.topic), 8, "-made");
+    rmq_consumer_options consumer_options = tl_consumer_options(&cluster);
+    consumer_options.instance_name = "both";
+    consumer_options.poll_name_server_interval_ms = 3600000;
+    consumer_options.listener = tl_seen_listener;
+    consumer_options.listener_user = &seen;
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &consumer_options);
+    tl_producer_options_init(&options);
+    options.producer_group = cluster.group;
+    options.namesrv_addr = cluster.namesrv;
+    options.instance_name = "both";
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    tl_send(&cluster, producer, "m", 0, 1);
+    tl_seen_wait(&seen, 1, 30000);
+    rmq_producer_destroy(producer);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -138,6 +165,7 @@ int main(int argc, char **argv)
         TL_CASE(a_topic_with_more_and_fewer_queues_is_followed_in_order),
         TL_CASE(a_topic_that_is_made_again_is_read_from_its_beginning),
         TL_CASE(a_topic_that_is_made_again_is_read_from_its_beginning_in_order),
+        TL_CASE(a_topic_is_consumed_as_soon_as_a_producer_of_the_same_client_made_it),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -388,6 +388,41 @@ static void registered_topics_are_shared_out_among_the_members(void)
     tl_cluster_stop(&cluster);
 }
 
+struct fetch {
+    const struct tl_cluster *cluster;
+    rmq_pull_consumer *consumer;
+    size_t queues;
+};
+
+static bool has_queues(void *arg)
+{
+    const struct fetch *fetch = arg;
+    rmq_queue_list *queues = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_pull_consumer_fetch_queues(fetch->consumer, fetch->cluster->topic, 0, &queues, &err));
+    size_t count = rmq_queue_list_count(queues);
+    rmq_queue_list_destroy(queues);
+    return count == fetch->queues;
+}
+
+/* The route itself is asked for again only after 30 s. */
+static void fetched_queues_are_those_that_the_topic_has_now(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 2);
+    rmq_pull_consumer *consumer = open_consumer(&cluster, NULL, NULL);
+    rmq_admin *admin = tl_admin(&cluster);
+    struct fetch fetch = {&cluster, consumer, 2};
+    TL_CHECK(tl_wait(has_queues, &fetch, 20000));
+    TL_OK(rmq_admin_create_topic(admin, NULL, cluster.topic, 5, 5, 6, 10000, &err));
+    fetch.queues = 5;
+    TL_CHECK(tl_wait(has_queues, &fetch, 20000));
+    rmq_admin_destroy(admin);
+    rmq_pull_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     const struct tl_case cases[] = {
@@ -398,6 +433,7 @@ int main(int argc, char **argv)
         TL_CASE(shutdown_ends_pulls_that_wait_each_once),
         TL_CASE(offsets_are_remembered_stored_and_found_again),
         TL_CASE(registered_topics_are_shared_out_among_the_members),
+        TL_CASE(fetched_queues_are_those_that_the_topic_has_now),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
