@@ -268,6 +268,7 @@ static bool ends_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
         return false;
     }
     pool->started--;
+    rq_pool_pass_on_locked(pool);
     rq_cond_broadcast(&pool->change);
     return true;
 }
@@ -276,6 +277,7 @@ static bool ends_locked(struct rq_worker *worker) RQ_REQUIRES(lock)
 static void wait_as_surplus_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
 {
     pool->surplus++;
+    rq_pool_pass_on_locked(pool);
     rq_cond_wait(&pool->change, &pool->lock);
     pool->surplus--;
 }

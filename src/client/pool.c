@@ -163,6 +163,16 @@ void rq_pool_offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lo
     }
 }
 
+void rq_pool_pass_on_locked(struct rq_pool *pool) RQ_REQUIRES(lock)
+{
+    if (rq_pool_has_work_locked(pool)) {
+        wake_locked(pool, 1); /* whoever else is awake may be one who leaves, too */
+    }
+    for (; pool->owed > 0; pool->owed--) {
+        rq_cond_signal(&pool->work);
+    }
+}
+
 void rq_pool_unlock_and_wake(struct rq_pool *pool)
 {
     int32_t owed = pool->owed;

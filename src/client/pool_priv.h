@@ -62,6 +62,8 @@ bool rq_pool_has_work_locked(const struct rq_pool *pool) RQ_REQUIRES(lock);
 void rq_pool_update_fd_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
 /* There is more work for somebody: messages of it. */
 void rq_pool_offer_locked(struct rq_pool *pool, int64_t messages) RQ_REQUIRES(lock);
+/* A worker leaves that was counted as awake for what was listed meanwhile: another comes for it. */
+void rq_pool_pass_on_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
 /* Signals come after the lock: who wakes would only go to sleep again for it. */
 void rq_pool_unlock_and_wake(struct rq_pool *pool) RQ_REQUIRES(lock);
 struct rq_again *rq_pool_pop_again_locked(struct rq_pool *pool) RQ_REQUIRES(lock);
