@@ -147,6 +147,8 @@ static bool wait_stores(struct rmq_pull_consumer *consumer, int64_t deadline_ms)
     return in_time;
 }
 
+/* One round ends what was under way, another stores what was remembered at the call: offsets that
+ * come meanwhile are not waited for. */
 rmq_status rq_pull_consumer_persist(struct rmq_pull_consumer *consumer, int64_t deadline_ms,
                                     rmq_error **err)
 {
@@ -154,7 +156,7 @@ rmq_status rq_pull_consumer_persist(struct rmq_pull_consumer *consumer, int64_t 
     rq_mutex_lock(&consumer->lock);
     rmq_error_destroy(consumer->refused);
     consumer->refused = NULL;
-    while (st == RMQ_OK && !all_stored(consumer)) {
+    for (int round = 0; st == RMQ_OK && round < 2 && !all_stored(consumer); round++) {
         rq_mutex_unlock(&consumer->lock);
         rq_instance_run(consumer->instance, store_all, consumer);
         rq_mutex_lock(&consumer->lock);

@@ -2,12 +2,15 @@
 /* Copyright The librmq Authors */
 /* The pull consumer: pulls of every status, waiting at the broker, callbacks, offsets, shares of
  * queues. */
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/usage.h"
 
 static rmq_pull_consumer *open_consumer(const struct tl_cluster *cluster,
@@ -337,6 +340,61 @@ static void offsets_are_remembered_stored_and_found_again(void)
     tl_cluster_stop(&cluster);
 }
 
+struct updates {
+    const struct tl_cluster *cluster;
+    rmq_pull_consumer *consumer;
+    const char *broker;
+    atomic_bool stop;
+    atomic_int_least64_t newest;
+    rmq_status status;
+};
+
+static void *update_on(void *arg)
+{
+    struct updates *updates = arg;
+    int64_t offset = 0;
+    while (updates->status == RMQ_OK && !atomic_load(&updates->stop)) {
+        updates->status = rmq_pull_consumer_update_offset(
+            updates->consumer, updates->cluster->topic, updates->broker, 0, ++offset, NULL);
+        atomic_store(&updates->newest, offset);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static bool has_updated(void *arg)
+{
+    return atomic_load(&((struct updates *)arg)->newest) > 0;
+}
+
+/* A store takes so long that the next update has come before it ends. */
+static void offsets_are_stored_while_another_thread_updates_them_without_a_pause(void)
+{
+    struct tl_detour detour;
+    rmq_error *err = NULL;
+    char broker[128];
+    pthread_t thread;
+    int64_t stored = -1;
+    tl_detour_start(&detour, 1, NULL);
+    TL_CHECK(tl_proxy_script(detour.proxy, "delay request 15 times -1 ms 50"));
+    rmq_pull_consumer *consumer = open_consumer(&detour.through, NULL, NULL);
+    TL_OK(rmq_pull_consumer_start(consumer, &err));
+    broker_of(consumer, &detour.through, broker, sizeof broker);
+    struct updates updates = {&detour.through, consumer, .broker = broker};
+    TL_EQUAL(pthread_create(&thread, NULL, update_on, &updates), 0);
+    TL_CHECK(tl_wait(has_updated, &updates, 20000));
+    int64_t before = atomic_load(&updates.newest);
+    TL_OK(rmq_pull_consumer_persist_offsets(consumer, 20000, &err));
+    TL_OK(rmq_pull_consumer_fetch_offset(consumer, detour.through.topic, broker, 0, true, 20000,
+                                         &stored, &err));
+    TL_CHECK(stored >= before);
+    atomic_store(&updates.stop, true);
+    pthread_join(thread, NULL);
+    TL_EQUAL(updates.status, RMQ_OK);
+    rmq_pull_consumer_destroy(consumer);
+    tl_detour_stop(&detour);
+}
+
 struct share {
     atomic_int all;
     atomic_int mine;
@@ -432,6 +490,7 @@ int main(int argc, char **argv)
         TL_CASE(a_blocking_pull_ends_with_the_first_message),
         TL_CASE(shutdown_ends_pulls_that_wait_each_once),
         TL_CASE(offsets_are_remembered_stored_and_found_again),
+        TL_CASE(offsets_are_stored_while_another_thread_updates_them_without_a_pause),
         TL_CASE(registered_topics_are_shared_out_among_the_members),
         TL_CASE(fetched_queues_are_those_that_the_topic_has_now),
     };
