@@ -132,7 +132,7 @@ RMQ_API const char *rmq_broker_namesrv_addr(const rmq_broker *broker);
 RMQ_API const char *rmq_broker_store_path(const rmq_broker *broker);
 
 /* Figures of the store. size is sizeof(rmq_broker_store_metrics) as the program knows it. Costs as
- * much as a few sends; any thread. Since 0.1.0. */
+ * much as a few sends; any thread. Does nothing in the child of a fork. Since 0.1.0. */
 RMQ_API void rmq_broker_get_store_metrics(const rmq_broker *broker, rmq_broker_store_metrics *out,
                                           size_t size);
 

@@ -125,13 +125,23 @@ int rq_sys_syncfs(int fd)
     return syncfs(fd);
 }
 
+/* A child of fork has no use for it, and would keep the blocks of a file that is deleted. */
+static void keep_from_children(void *p, size_t size)
+{
+    (void)madvise(p, size, MADV_DONTFORK);
+}
+
 void *rq_sys_mmap_file(int fd, size_t size, bool writable)
 {
     if (faulted(RQ_SYS_MMAP)) {
         return NULL;
     }
     void *p = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
-    return p == MAP_FAILED ? NULL : p;
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+    keep_from_children(p, size);
+    return p;
 }
 
 int rq_sys_mmap_over(int fd, off_t from, void *p, size_t size)
@@ -140,7 +150,11 @@ int rq_sys_mmap_over(int fd, off_t from, void *p, size_t size)
         return -1;
     }
     void *at = mmap(p, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, from);
-    return at == MAP_FAILED ? -1 : 0;
+    if (at == MAP_FAILED) {
+        return -1;
+    }
+    keep_from_children(p, size);
+    return 0;
 }
 
 int rq_sys_mmap_zeros(void *p, size_t size)

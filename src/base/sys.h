@@ -36,7 +36,8 @@ int rq_sys_msync(void *p, size_t n); /* MS_SYNC */
 /* [from, from + n) is written back; it may still be in the disk's own cache */
 int rq_sys_write_back(int fd, off_t from, off_t n);
 int rq_sys_syncfs(int fd); /* the whole file system that an open file is on */
-void *rq_sys_mmap_file(int fd, size_t size, bool writable); /* NULL on failure, with errno */
+/* Maps of files are not there in the child of a fork. NULL on failure, with errno. */
+void *rq_sys_mmap_file(int fd, size_t size, bool writable);
 /* Bytes of a file from a page's begin on are mapped writable at p, in place of what is there. */
 int rq_sys_mmap_over(int fd, off_t from, void *p, size_t size);
 /* Zeros that take no memory take the place of what is mapped at p, a page's begin; read only. */

@@ -20,7 +20,7 @@ void rmq_broker_get_store_metrics(const rmq_broker *broker, rmq_broker_store_met
                                   size_t size)
 {
     struct rq_store_metrics now;
-    if (!broker || !out) {
+    if (!out || rq_broker_check(broker, NULL)) {
         return;
     }
     rq_store_metrics(broker->store, &now);

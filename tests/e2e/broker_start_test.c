@@ -187,7 +187,10 @@ static void a_forked_child_leaves_broker_and_store_alone(void)
     pid_t child = fork();
     if (child == 0) {
         alarm(10); /* ends a child that waits for threads which only the parent has */
-        bool good = rmq_broker_create_topic(broker, "Childs", 1, NULL) == RMQ_ERR_FORKED &&
+        rmq_broker_store_metrics figures = {0};
+        rmq_broker_get_store_metrics(broker, &figures, sizeof figures);
+        bool good = !figures.writable &&
+                    rmq_broker_create_topic(broker, "Childs", 1, NULL) == RMQ_ERR_FORKED &&
                     rmq_broker_fault_refuse_connections(broker, true, NULL) == RMQ_ERR_FORKED;
         rmq_broker_fault_clear(broker);
         rmq_namesrv_stop(namesrv);

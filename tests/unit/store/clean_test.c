@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -257,6 +258,27 @@ START_TEST(an_idle_store_with_1600_queues_stays_small_and_an_empty_one_opens_at_
 }
 END_TEST
 
+START_TEST(a_forked_child_maps_no_file_of_the_store)
+{
+    struct fixture fix;
+    int status = 0;
+    (_i == 0 ? fixture_begin : fixture_begin_in_memory)(&fix);
+    fixture_open(&fix);
+    append_many(&fix, "T", 0, 100);
+    ck_assert_int_gt(fixture_mappings(&fix), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(fixture_mappings(&fix) == 0 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    append_many(&fix, "T", 100, 100);
+    fixture_check_queue(&fix, "T", 0, 200, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *clean_suite(void)
 {
     Suite *suite = suite_create("clean");
@@ -271,6 +293,7 @@ Suite *clean_suite(void)
                    above_the_warning_ratio_nothing_is_taken_until_the_disk_is_at_the_forcible_one);
     tcase_add_test(tc, young_files_and_the_last_one_stay);
     tcase_add_test(tc, an_idle_store_with_1600_queues_stays_small_and_an_empty_one_opens_at_once);
+    tcase_add_loop_test(tc, a_forked_child_maps_no_file_of_the_store, 0, 2);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -34,6 +34,14 @@ void fixture_begin(struct fixture *fix)
     fix->options.clean_resource_interval_ms = 3600000; /* retention only when a test asks for it */
 }
 
+void fixture_begin_in_memory(struct fixture *fix)
+{
+    if (access("/dev/shm", W_OK) == 0) {
+        setenv("TMPDIR", "/dev/shm", 1); // NOLINT(concurrency-mt-unsafe)
+    }
+    fixture_begin(fix);
+}
+
 void fixture_open(struct fixture *fix)
 {
     rmq_error *err = NULL;
@@ -82,6 +90,21 @@ void fixture_crash(struct fixture *fix)
     fixture_close(fix);
     rq_sys_rmtree(fix->dir);
     ck_assert_int_eq(rename(copy, fix->dir), 0);
+}
+
+int fixture_mappings(const struct fixture *fix)
+{
+    char line[2 * FIXTURE_PATH];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    if (!maps) {
+        return -1;
+    }
+    while (fgets(line, sizeof line, maps)) {
+        count += strstr(line, fix->dir) != NULL;
+    }
+    fclose(maps);
+    return count;
 }
 
 const char *fixture_path(const struct fixture *fix, const char *name)

@@ -17,6 +17,8 @@ struct fixture {
 /* A new directory, options with log files of 64 KiB, queue files of 20 entries, index files of 200
  * entries. Nothing is open. */
 void fixture_begin(struct fixture *fix);
+/* The same in memory, where that is a file system: many deletions are not brought to disk. */
+void fixture_begin_in_memory(struct fixture *fix);
 void fixture_open(struct fixture *fix); /* fails the test when it cannot */
 void fixture_close(struct fixture *fix);
 void fixture_reopen(struct fixture *fix);
@@ -25,6 +27,10 @@ void fixture_end(struct fixture *fix);
 /* As after a kill: the directory as it is now is copied, the store closed, and the copy takes the
  * directory's place. */
 void fixture_crash(struct fixture *fix);
+
+/* Mappings of files below the store, in this process; -1 when that cannot be read. Makes no call of
+ * Check, so that a forked child may use it. */
+int fixture_mappings(const struct fixture *fix);
 
 /* Path of a file below the store. Static buffer. */
 const char *fixture_path(const struct fixture *fix, const char *name);

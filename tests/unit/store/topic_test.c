@@ -16,30 +16,7 @@
 
 Suite *topic_suite(void);
 
-/* In memory, where that is a file system: each deletion is brought to disk. */
-static void begin(struct fixture *fix)
-{
-    if (access("/dev/shm", W_OK) == 0) {
-        setenv("TMPDIR", "/dev/shm", 1); // NOLINT(concurrency-mt-unsafe)
-    }
-    fixture_begin(fix);
-}
-
 enum { ROUNDS = 200, DELETED = 25, QUEUES = 8 };
-
-/* Mappings of files below the store. */
-static int mappings(const struct fixture *fix)
-{
-    char line[2 * FIXTURE_PATH];
-    int count = 0;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    ck_assert_ptr_nonnull(maps);
-    while (fgets(line, sizeof line, maps)) {
-        count += strstr(line, fix->dir) != NULL;
-    }
-    fclose(maps);
-    return count;
-}
 
 static void append_to_each(struct fixture *fix, const char *topic, unsigned seed)
 {
@@ -60,11 +37,11 @@ START_TEST(two_hundred_topics_that_came_and_went_leave_nothing_open)
 {
     struct fixture fix;
     struct rq_store_result held;
-    begin(&fix);
+    fixture_begin_in_memory(&fix);
     fix.options.mapped_file_size_commit_log = 16 << 20; /* one file all the while */
     fixture_open(&fix);
     append_to_each(&fix, "Stays", 0);
-    int mapped = mappings(&fix);
+    int mapped = fixture_mappings(&fix);
     int open_files = tl_usage_of(0).descriptors;
     append_to_each(&fix, "Read", 7);
     fixture_get(&fix, "Read", 3, 0, 1, &held);
@@ -76,12 +53,12 @@ START_TEST(two_hundred_topics_that_came_and_went_leave_nothing_open)
         snprintf(dir, sizeof dir, "consumequeue/%s", topic);
         append_to_each(&fix, topic, (unsigned)round);
         ck_assert_int_eq(count_queues(&fix), 2 * QUEUES);
-        ck_assert_int_eq(mappings(&fix), mapped + QUEUES);
+        ck_assert_int_eq(fixture_mappings(&fix), mapped + QUEUES);
         rq_store_delete_topic(fix.store, rq_slice_str(topic));
         ck_assert(!rq_store_has_queue(fix.store, rq_slice_str(topic), 0));
         ck_assert(!fixture_has(&fix, dir));
     }
-    ck_assert_int_eq(mappings(&fix), mapped);
+    ck_assert_int_eq(fixture_mappings(&fix), mapped);
     ck_assert_int_eq(tl_usage_of(0).descriptors, open_files);
     ck_assert_int_eq(count_queues(&fix), QUEUES);
     struct rq_record record; /* messages stay in the log, and who has them keeps them */
@@ -135,7 +112,7 @@ START_TEST(a_topic_is_deleted_again_and_again_while_others_read_it_and_append_to
 {
     static struct shared shared;
     pthread_t threads[2];
-    begin(&shared.fix);
+    fixture_begin_in_memory(&shared.fix);
     shared.fix.options.mapped_file_size_commit_log = 64 << 20;
     shared.fix.options.mapped_file_size_consume_queue = 6000000;
     shared.fix.options.flush_interval_consume_queue_ms = 1;
