@@ -2,11 +2,23 @@
 /* Copyright The librmq Authors */
 /* Groups and their members by request (200, 201, 203, 204, 207, 225, 300, 328, 343, 352). Loop
  * thread. Counterpart: AdminBrokerProcessor. */
+#include "base/err.h"
 #include "broker/broker.h"
 
 static void answer_object(const struct rq_request *request, struct rq_buf *body)
 {
     rq_answer_body(request->conn, &request->to, NULL, NULL, body);
+}
+
+/* No group has any attribute. */
+static rmq_status put_group(struct rmq_broker *broker, const cJSON *json, rmq_error **err)
+{
+    const cJSON *attributes = rq_json_get(json, "attributes");
+    if (cJSON_IsObject(attributes) && attributes->child) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "there is no attribute \"%s\" of a group",
+                            attributes->child->string);
+    }
+    return rq_groups_put_json(&broker->groups, json);
 }
 
 static void put_groups(const struct rq_request *request, const char *list)
@@ -15,12 +27,12 @@ static void put_groups(const struct rq_request *request, const char *list)
     rmq_error *err = NULL;
     rmq_status st = rq_json_parse(request->in->body, &json, &err);
     if (!st && !list) {
-        st = rq_groups_put_json(&request->broker->groups, json);
+        st = put_group(request->broker, json, &err);
     } else if (!st) {
         const cJSON *item;
         cJSON_ArrayForEach(item, rq_json_get(json, list))
         {
-            st = st ? st : rq_groups_put_json(&request->broker->groups, item);
+            st = st ? st : put_group(request->broker, item, &err);
         }
     }
     rq_json_free(json);

@@ -77,6 +77,27 @@ static void note_offset_topic(struct rq_slice topic, struct rq_slice group, void
     rq_buf_add_char(&names->text, '\0');
 }
 
+static bool is_noted(const struct names *names, struct rq_slice topic)
+{
+    bool found = false;
+    for (size_t at = 0; !found && at < names->text.len;) {
+        struct rq_slice name = rq_slice_str(names->text.data + at);
+        found = rq_slice_eq(name, topic);
+        at += name.n + 1;
+    }
+    return found;
+}
+
+static void note_listed_topics(struct rq_slice list, struct names *names)
+{
+    struct rq_slice topic;
+    while (rq_slice_next(&list, ';', &topic)) {
+        if (topic.n && !is_noted(names, topic)) {
+            note_offset_topic(topic, rq_slice(NULL, 0), names);
+        }
+    }
+}
+
 static void add_topic_stats(const struct rq_request *request, struct rq_slice group,
                             struct rq_slice name, bool *first, struct rq_buf *out)
 {
@@ -131,7 +152,11 @@ void rq_process_consume_stats(const struct rq_request *request)
         return;
     }
     rq_buf_init(&names.text, 0);
-    if (header.topic.n) {
+    note_listed_topics(header.topic_list, &names);
+    bool listed = names.text.len > 0; /* asked for by name, whatever the group subscribes to */
+    if (listed) {
+        /* and no other */
+    } else if (header.topic.n) {
         note_offset_topic(header.topic, header.consumer_group, &names);
     } else {
         rq_offsets_each(&request->broker->offsets, header.consumer_group, rq_slice(NULL, 0),
@@ -143,7 +168,7 @@ void rq_process_consume_stats(const struct rq_request *request)
     rq_buf_add_str(&body, "{\"offsetTable\":{");
     for (size_t at = 0; rq_buf_status(&names.text) == RMQ_OK && at < names.text.len;) {
         struct rq_slice topic = rq_slice_str(names.text.data + at);
-        if (rq_admin_is_subscribed(request->broker, header.consumer_group, topic)) {
+        if (listed || rq_admin_is_subscribed(request->broker, header.consumer_group, topic)) {
             tps += rq_admin_consume_tps(request->broker, header.consumer_group, topic);
             add_topic_stats(request, header.consumer_group, topic, &first, &body);
         }

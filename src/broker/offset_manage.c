@@ -2,6 +2,7 @@
 /* Copyright The librmq Authors */
 /* Offsets of groups and queues (14, 15, 29 … 32), their reset and copies (43, 45, 222, 314). Loop
  * thread. Counterparts: ConsumerManageProcessor, AdminBrokerProcessor. */
+#include "broker/admin_write.h"
 #include "broker/broker.h"
 #include "broker/offset_static.h"
 #include "wire/names.h"
@@ -226,6 +227,15 @@ static void note_topic(struct rq_slice topic, struct rq_slice group, void *user)
     rq_buf_add_char(&clone->topics, '\0');
 }
 
+/* Where the source group is online, what it subscribes to is what counts. */
+static bool is_cloned(struct rmq_broker *broker, const struct rq_hdr_clone_group_offset *header,
+                      struct rq_slice topic)
+{
+    struct rq_topic_info info;
+    return rq_topics_get(&broker->topics, topic, &info) &&
+           (header->offline || rq_admin_is_subscribed(broker, header->src_group, topic));
+}
+
 void rq_process_clone_offset(const struct rq_request *request)
 {
     struct rq_hdr_clone_group_offset header;
@@ -239,7 +249,9 @@ void rq_process_clone_offset(const struct rq_request *request)
     rmq_status st = rq_buf_status(&clone.topics);
     for (size_t at = 0; !st && at < clone.topics.len;) {
         struct rq_slice topic = rq_slice_str(clone.topics.data + at);
-        st = rq_offsets_clone(clone.offsets, header.src_group, header.dest_group, topic);
+        if (is_cloned(request->broker, &header, topic)) {
+            st = rq_offsets_clone(clone.offsets, header.src_group, header.dest_group, topic);
+        }
         at += topic.n + 1;
     }
     rq_buf_free(&clone.topics);
