@@ -29,6 +29,7 @@ static const char *const changeable[] = {
     "diskMaxUsedSpaceRatio",
     "diskSpaceCleanForciblyRatio",
     "diskSpaceWarningLevelRatio",
+    "enableMixedMessageType",
     "enablePropertyFilter",
     "fileReservedTime",
     "flushConsumerOffsetInterval",

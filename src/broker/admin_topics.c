@@ -82,16 +82,34 @@ rmq_status rq_admin_put_topic(struct rmq_broker *broker, struct rq_slice name,
     return st ? rq_error_set(err, st, "out of memory") : RMQ_OK;
 }
 
-/* What changes make of the topic's attributes; the caller frees the buffer. */
+static rmq_status check_mixed(const struct rmq_broker *broker, struct rq_slice changes,
+                              rmq_error **err)
+{
+    struct rq_slice text;
+    while (!broker->settings.broker.enable_mixed_message_type &&
+           rq_slice_next(&changes, ',', &text)) {
+        if (rq_slice_eq_str(text, "+message.type=MIXED")) {
+            return rq_error_set(err, RMQ_ERR_INVALID, "MIXED message type is not supported.");
+        }
+    }
+    return RMQ_OK;
+}
+
+/* What changes make of the topic's attributes; the caller frees the buffer. RMQ_ERR_STATE: they do
+ * not fit the topic. */
 static rmq_status alter_attributes(struct rmq_broker *broker, struct rq_slice topic,
                                    struct rq_slice changes, struct rq_buf *out, rmq_error **err)
 {
     struct rq_buf current;
+    rmq_status st = check_mixed(broker, changes, err);
+    if (st) {
+        return st;
+    }
     rq_buf_init(&current, 0);
     bool known = rq_topics_attributes(&broker->topics, topic, &current);
-    rmq_status st = rq_attributes_alter(known ? rq_buf_cstr(&current) : NULL, changes, out, err);
+    st = rq_attributes_alter(known ? rq_buf_cstr(&current) : NULL, changes, out, err);
     rq_buf_free(&current);
-    return st;
+    return st ? RMQ_ERR_STATE : RMQ_OK;
 }
 
 void rq_admin_answer_put(const struct rq_request *request, rmq_status st, rmq_error *err)
@@ -128,13 +146,15 @@ void rq_process_create_topic(const struct rq_request *request)
     }
     const struct rq_topic_info info = rq_admin_topic_info(&header);
     rq_buf_init(&attributes, 0);
-    if (alter_attributes(request->broker, header.topic, header.attributes, &attributes, &err)) {
+    rmq_status st =
+        alter_attributes(request->broker, header.topic, header.attributes, &attributes, &err);
+    if (st) {
         rq_buf_free(&attributes);
-        rq_admin_answer_put(request, RMQ_ERR_STATE, err);
+        rq_admin_answer_put(request, st, err);
         return;
     }
     struct rq_slice text = rq_slice(attributes.data, attributes.len);
-    rmq_status st = rq_admin_put_topic(request->broker, header.topic, &info, text, NULL, &err);
+    st = rq_admin_put_topic(request->broker, header.topic, &info, text, NULL, &err);
     RQ_LOG(INFO, "topic created or changed by request", "topic=%.*s queues=%d perm=%d status=%s",
            RQ_TEXT(header.topic), info.write_queue_nums, info.perm, rmq_status_name(st));
     rq_buf_free(&attributes);
@@ -166,9 +186,8 @@ static rmq_status put_topic(struct rmq_broker *broker, const cJSON *json, rmq_er
     rq_buf_init(&attributes, 0);
     write_changes(rq_json_get(json, "attributes"), &changes);
     rmq_status st = rq_buf_status(&changes);
-    if (!st &&
-        alter_attributes(broker, name, rq_slice(changes.data, changes.len), &attributes, err)) {
-        st = RMQ_ERR_STATE;
+    if (!st) {
+        st = alter_attributes(broker, name, rq_slice(changes.data, changes.len), &attributes, err);
     }
     if (!st) {
         st = rq_admin_put_topic(broker, name, &info, rq_slice(attributes.data, attributes.len),

@@ -116,7 +116,6 @@ static const struct rq_option rows[] = {
     KNOWN("enableLmqStats"),
     KNOWN("enableLogConsumeQueueRepeatedlyBuildWhenRecover"),
     KNOWN("enableMessageStoreMetrics"),
-    KNOWN("enableMixedMessageType"),
     KNOWN("enableMultiDispatch"),
     KNOWN("enableNetWorkFlowControl"),
     KNOWN("enableNotifyAfterPopOrderLockRelease"),

@@ -113,6 +113,8 @@ static const struct rq_option rows[] = {
          "Park a pull without messages for as long as its client asks."),
     I64("shortPollingTimeMills", short_polling_time_mills, "1000", 1, INT64_MAX,
         "How long a pull is parked without long polling."),
+    FLAG("enableMixedMessageType", enable_mixed_message_type, "false",
+         "Let topics be created for messages of mixed types."),
     FLAG("enablePropertyFilter", enable_property_filter, "false",
          "Serve subscriptions that filter by an SQL92 expression over properties."),
     I32("metricsPort", metrics_port, "-1", -1, 65535,

@@ -66,6 +66,7 @@ struct rq_broker_options {
     bool lite_pull_message_enable;
     bool long_polling_enable;
     int64_t short_polling_time_mills;
+    bool enable_mixed_message_type;
     bool enable_property_filter;
     bool slave_read_enable;
     int64_t wait_time_mills_in_send_queue; /* 0 = no limit */

@@ -204,6 +204,8 @@ START_TEST(attributes_of_a_topic_change_one_by_one)
     ck_assert_int_eq(change_attributes("+message.type=DELAY,-reserve.time"), RQ_RESP_SUCCESS);
     ck_assert(has_attributes("{\"queue.type\":\"SimpleCQ\",\"message.type\":\"DELAY\"}"));
     ck_assert_int_eq(change_attributes(""), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(change_attributes("+reserve.time=6,+message.type=MIXED"),
+                     RQ_RESP_INVALID_PARAMETER);
     static const char *const wrong[] = {"+message.type=ODD",
                                         "+reserve.time=-2",
                                         "-reserve.time",
@@ -224,6 +226,10 @@ START_TEST(attributes_of_a_topic_change_one_by_one)
                          ->header.code,
                      RQ_RESP_SUCCESS);
     ck_assert(has_attributes("{\"queue.type\":\"SimpleCQ\",\"reserve.time\":\"9\"}"));
+    ck_assert_int_eq(
+        ask_body(RQ_REQ_UPDATE_BROKER_CONFIG, "enableMixedMessageType=true")->header.code,
+        RQ_RESP_SUCCESS);
+    ck_assert_int_eq(change_attributes("+message.type=MIXED"), RQ_RESP_SUCCESS);
 }
 END_TEST
 
