@@ -88,11 +88,14 @@ void rq_process_heartbeat(const struct rq_request *request)
                                           .version = request->in->header->version,
                                           .now_ms = rq_mono_ms()};
     struct rq_hdr_heartbeat_response fields = {0};
-    bool sub_change = false;
+    bool sub_change = heartbeat.fingerprint == 0; /* the first version always says so */
     request->session->is_client = true;
     for (size_t i = 0; i < heartbeat.consumer_count; i++) {
         sub_change |=
             put_consumer(request, &client, &heartbeat.consumers[i], heartbeat.without_sub);
+        sub_change |= rq_clients_other_fingerprint(&request->broker->clients,
+                                                   rq_slice_str(heartbeat.consumers[i].group),
+                                                   heartbeat.fingerprint);
     }
     for (size_t i = 0; i < heartbeat.producer_count; i++) {
         if (rq_clients_put_producer(&request->broker->clients, &client, heartbeat.producers[i])) {

@@ -244,6 +244,21 @@ rmq_status rq_clients_put_consumer(struct rq_clients *clients, const struct rq_c
     return st;
 }
 
+bool rq_clients_other_fingerprint(struct rq_clients *clients, struct rq_slice group,
+                                  int32_t fingerprint)
+{
+    bool other = false;
+    rq_mutex_lock(&clients->lock);
+    struct rq_consumer_group *found = rq_map_get(&clients->consumers, group);
+    if (found) {
+        other = found->has_fingerprint && found->fingerprint != fingerprint;
+        found->has_fingerprint = true;
+        found->fingerprint = fingerprint;
+    }
+    rq_mutex_unlock(&clients->lock);
+    return other;
+}
+
 rmq_status rq_clients_put_producer(struct rq_clients *clients, const struct rq_client_info *client,
                                    const char *group)
 {

@@ -57,6 +57,10 @@ rmq_status rq_clients_put_consumer(struct rq_clients *clients, const struct rq_c
 rmq_status rq_clients_put_producer(struct rq_clients *clients, const struct rq_client_info *client,
                                    const char *group);
 
+/* Notes the fingerprint of a heartbeat: whether the group's last one had another. */
+bool rq_clients_other_fingerprint(struct rq_clients *clients, struct rq_slice group,
+                                  int32_t fingerprint);
+
 /* *changed (may be NULL): the connection was a member. */
 void rq_clients_remove_consumer(struct rq_clients *clients, struct rq_slice group,
                                 const struct rq_conn *conn, bool *changed);

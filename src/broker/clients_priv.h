@@ -29,6 +29,8 @@ struct rq_consumer_group {
     enum rq_consume_type type;
     enum rq_message_model model;
     enum rq_consume_from from;
+    bool has_fingerprint;
+    int32_t fingerprint; /* of the last heartbeat that named the group; 0 = of the first version */
     bool told_of_difference; /* its members do not agree, and the log has it */
 };
 

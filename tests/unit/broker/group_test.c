@@ -73,6 +73,39 @@ START_TEST(a_repeated_heartbeat_gives_no_notice_but_a_new_topic_does)
 }
 END_TEST
 
+/* What a heartbeat of the second version without subscriptions is told. */
+static bool is_sub_changed(struct raw *from, const char *client_id, int fingerprint)
+{
+    char body[512];
+    snprintf(body, sizeof body,
+             "{\"clientID\":\"%s\",\"consumerDataSet\":[{\"groupName\":\"G\","
+             "\"consumeType\":\"CONSUME_PASSIVELY\",\"messageModel\":\"CLUSTERING\","
+             "\"consumeFromWhere\":\"CONSUME_FROM_LAST_OFFSET\",\"subscriptionDataSet\":[]}],"
+             "\"producerDataSet\":[],\"heartbeatFingerprint\":%d,\"withoutSub\":true}",
+             client_id, fingerprint);
+    struct raw_answer *answer = raw_call(from, RQ_REQ_HEART_BEAT, NULL, NULL, rq_slice_str(body));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    return rq_slice_eq_str(rq_header_ext(&answer->header, "IS_SUB_CHANGE"), "true");
+}
+
+START_TEST(a_member_learns_that_another_heartbeat_of_its_group_came_between)
+{
+    struct raw *other = raw_open(rmq_broker_addr(broker));
+    (void)is_sub_changed(raw, "one", 7);
+    ck_assert(!is_sub_changed(raw, "one", 7));
+    (void)is_sub_changed(other, "two", 7); /* it joins */
+    ck_assert(!is_sub_changed(other, "two", 7));
+    ck_assert(is_sub_changed(other, "two", 8));
+    ck_assert(is_sub_changed(raw, "one", 7));
+    ck_assert(!is_sub_changed(raw, "one", 7));
+    ck_assert(is_sub_changed(raw, "one", 0));
+    ck_assert(is_sub_changed(raw, "one", 0)); /* so it is always told in the first version */
+    ck_assert(is_sub_changed(raw, "one", 7));
+    ck_assert(!is_sub_changed(raw, "one", 7));
+    raw_close(other);
+}
+END_TEST
+
 START_TEST(an_unregistered_member_is_gone_at_once)
 {
     struct rq_hdr_unregister_client header = {.client_id = rq_slice_str("c"),
@@ -421,6 +454,7 @@ Suite *group_suite(void)
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, members_are_told_when_one_joins_and_when_one_leaves);
     tcase_add_test(tc, a_repeated_heartbeat_gives_no_notice_but_a_new_topic_does);
+    tcase_add_test(tc, a_member_learns_that_another_heartbeat_of_its_group_came_between);
     tcase_add_test(tc, an_unregistered_member_is_gone_at_once);
     tcase_add_test(tc, a_silent_client_is_forgotten);
     tcase_add_test(tc, a_question_to_a_consumer_is_passed_on_and_its_answer_back);
