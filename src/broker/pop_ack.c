@@ -68,15 +68,20 @@ static bool read_handle(const struct rq_request *request, const struct rq_hdr_ac
 
 /* ---- in order ---- */
 
-static void ack_in_order(struct rmq_broker *broker, const struct rq_pop_place *place,
+static const char not_popped[] = "offset is illegal: it is none of those that were popped in order";
+
+/* false: it is none of those that were popped. */
+static bool ack_in_order(struct rmq_broker *broker, const struct rq_pop_place *place,
                          int64_t offset, int64_t pop_time_ms)
 {
     struct rq_mutex *lock = rq_pop_lock(broker, place);
     bool free_now = false;
+    bool known = true;
     rq_mutex_lock(lock);
     int64_t old = rq_offsets_query(&broker->offsets, place->group, place->topic, place->queue_id);
     if (offset >= old) {
         int64_t next = rq_pop_order_commit(&broker->pop_orders, place, offset, pop_time_ms);
+        known = next >= 0 || next == RQ_POP_ORDER_STALE;
         if (next >= 0) {
             (void)rq_offsets_commit(&broker->offsets, place->group, place->topic, place->queue_id,
                                     next, NULL);
@@ -89,6 +94,7 @@ static void ack_in_order(struct rmq_broker *broker, const struct rq_pop_place *p
     if (free_now) {
         rq_pop_hold_wake(&broker->pop_hold, place->topic, place->group, place->queue_id);
     }
+    return known;
 }
 
 static rmq_status acknowledge(struct rmq_broker *broker, int32_t revive_qid,
@@ -115,8 +121,9 @@ void rq_process_ack(const struct rq_request *request)
     if (handle.revive_qid == RQ_POP_ORDER_QUEUE) {
         const struct rq_pop_place place = {
             .topic = header.topic, .group = header.consumer_group, .queue_id = header.queue_id};
-        ack_in_order(broker, &place, header.offset, handle.pop_time_ms);
-        rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
+        bool known = ack_in_order(broker, &place, header.offset, handle.pop_time_ms);
+        rq_request_answer(request, known ? RQ_RESP_SUCCESS : RQ_RESP_MESSAGE_ILLEGAL,
+                          known ? NULL : not_popped);
         return;
     }
     const struct rq_pop_ack ack = {.topic = header.topic,
@@ -162,10 +169,11 @@ static rmq_status ack_messages(struct rmq_broker *broker, const struct rq_pop_ba
     if (piece->revive_qid == RQ_POP_ORDER_QUEUE) {
         const struct rq_pop_place place = {
             .topic = topic, .group = piece->group, .queue_id = piece->queue_id};
+        bool known = true;
         for (size_t i = 0; i < count; i++) {
-            ack_in_order(broker, &place, offsets[i], piece->pop_time_ms);
+            known &= ack_in_order(broker, &place, offsets[i], piece->pop_time_ms);
         }
-        return RMQ_OK;
+        return known ? RMQ_OK : RMQ_ERR_INVALID;
     }
     const struct rq_pop_ack ack = {.topic = topic,
                                    .group = piece->group,
@@ -216,6 +224,8 @@ void rq_process_batch_ack(const struct rq_request *request)
     rq_broker_dispatch_soon(request);
     if (count == 0) {
         rq_request_answer(request, RQ_RESP_NO_MESSAGE, NULL);
+    } else if (st == RMQ_ERR_INVALID) {
+        rq_request_answer(request, RQ_RESP_MESSAGE_ILLEGAL, not_popped);
     } else {
         rq_request_answer(request, st == RMQ_OK ? RQ_RESP_SUCCESS : RQ_RESP_SYSTEM_ERROR,
                           st == RMQ_OK ? NULL

@@ -229,8 +229,10 @@ int64_t rq_pop_order_commit(struct rq_pop_orders *orders, const struct rq_pop_pl
     struct order *order = find(orders, place);
     if (!order) {
         next = offset + 1;
+    } else if (order->pop_time_ms != pop_time_ms) {
+        next = RQ_POP_ORDER_STALE;
     }
-    for (size_t i = 0; order && order->pop_time_ms == pop_time_ms && i < order->count; i++) {
+    for (size_t i = 0; next == -1 && i < order->count; i++) {
         if (order->offsets[i] == offset) {
             order->acked |= UINT64_C(1) << i;
             orders->file.dirty = true;

@@ -52,7 +52,9 @@ rmq_status rq_pop_order_update(struct rq_pop_orders *orders, const struct rq_pop
                                int64_t invisible_ms, const int64_t *offsets, size_t count,
                                struct rq_buf *counts);
 
-/* One is acknowledged: the offset that the group has reached, or -1 when that is no news. */
+/* One is acknowledged: the offset that the group has reached. -1: it is not among what was popped;
+ * RQ_POP_ORDER_STALE: that was at another time. */
+#define RQ_POP_ORDER_STALE (-2)
 int64_t rq_pop_order_commit(struct rq_pop_orders *orders, const struct rq_pop_place *place,
                             int64_t offset, int64_t pop_time_ms);
 

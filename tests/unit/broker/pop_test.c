@@ -272,6 +272,30 @@ START_TEST(tags_choose_what_is_popped)
 }
 END_TEST
 
+START_TEST(in_order_what_was_not_popped_cannot_be_acknowledged)
+{
+    struct rq_msg msg;
+    pop_produce(0, "a", "x");
+    pop_produce(0, "a", "y");
+    struct raw_answer *answer =
+        pop_now((struct pop_wish){.queue_id = 0, .max = 1, .order = true, .attempt = "one"});
+    ck_assert_uint_eq(raw_messages(answer, &msg, 1), 1);
+    struct pop_handle popped = pop_handle_of(answer, &msg);
+    struct pop_handle other = popped;
+    other.parts.offset++;
+    ck_assert_int_eq(pop_ack(&other), RQ_RESP_MESSAGE_ILLEGAL);
+    struct pop_handle older = popped;
+    struct rq_buf text;
+    older.parts.pop_time_ms--;
+    rq_buf_init(&text, 0);
+    rq_pop_handle_write(&older.parts, &text);
+    memcpy(older.text, text.data, text.len);
+    rq_buf_free(&text);
+    ck_assert_int_eq(pop_ack(&older), RQ_RESP_SUCCESS); /* popped again since then: harmless */
+    ck_assert_int_eq(pop_ack(&popped), RQ_RESP_SUCCESS);
+}
+END_TEST
+
 START_TEST(in_order_nothing_follows_before_all_is_acknowledged)
 {
     struct rq_msg msgs[32];
@@ -526,6 +550,7 @@ Suite *pop_suite(void)
     tcase_add_test(tc, who_waits_is_answered_when_the_group_is_reset);
     tcase_add_test(tc, a_deleted_topic_takes_its_retry_topic_along);
     tcase_add_test(tc, in_order_nothing_follows_before_all_is_acknowledged);
+    tcase_add_test(tc, in_order_what_was_not_popped_cannot_be_acknowledged);
     tcase_add_test(tc, a_notice_tells_that_there_is_something_and_a_peek_shows_it);
     suite_add_tcase(suite, tc);
     TCase *life = tcase_create("life");
