@@ -206,30 +206,44 @@ static bool take_again(struct rq_hold *hold, struct rq_slice key, struct parked 
     return found;
 }
 
-/* Answers, or puts it back; as when parking, an arrival in between is looked for afterwards. */
+/* false: it is answered, and gone. true: it waits again, at *offset. */
+static bool answer_or_put_back(struct rq_hold *hold, struct parked *parked, int64_t *offset)
+{
+    bool answered =
+        rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull, RQ_PULL_MAY_STAY);
+    *offset = parked->pull.offset;
+    if (!answered && put_back(hold, parked)) {
+        return true;
+    }
+    if (!answered) {
+        (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull,
+                             RQ_PULL_ANSWERS);
+    }
+    finish(hold, parked);
+    return false;
+}
+
+/* Answers, or puts it back; as when parking, an arrival and a change of the mapping in between are
+ * looked for afterwards. */
 static void look_at(struct rq_hold *hold, struct parked *parked)
 {
     char text[KEY_MAX];
     struct rq_slice key = key_of(parked->pull.topic, parked->pull.queue_id, text);
     struct rq_slice topic = rq_slice(key.p + 4, key.n - 4);
     int32_t queue_id = parked->pull.queue_id;
-    do {
-        if (rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull,
-                           RQ_PULL_MAY_STAY)) {
-            finish(hold, parked);
-            return;
+    struct rq_pull_static *mapped = rq_pull_static_retain(parked->pull.mapped);
+    int64_t offset;
+    while (answer_or_put_back(hold, parked, &offset)) {
+        if (mapped && rq_pull_static_is_outdated(hold->broker, mapped)) {
+            rq_hold_wake_topic(hold, topic);
+            break;
         }
-        int64_t offset = parked->pull.offset;
-        if (!put_back(hold, parked)) {
-            (void)rq_pull_answer(hold->broker, parked->conn, &parked->to, &parked->pull,
-                                 RQ_PULL_ANSWERS);
-            finish(hold, parked);
-            return;
+        if (rq_store_max_offset(hold->broker->store, topic, queue_id) <= offset ||
+            !take_again(hold, key, parked)) {
+            break;
         }
-        if (rq_store_max_offset(hold->broker->store, topic, queue_id) <= offset) {
-            return;
-        }
-    } while (take_again(hold, key, parked));
+    }
+    rq_pull_static_release(mapped);
 }
 
 static void look_at_all(struct rq_hold *hold, struct rq_list *busy)
