@@ -24,12 +24,16 @@
 #define BATCH           256 /* messages of one turn, so that the loop does other work, too */
 #define RETRY_MS        100
 #define LONGEST_WAIT_MS 60000 /* the wall clock may be set: look at least so often */
-#define JOURNAL_MAGIC   "rqtimer1"
-/* magic, first message of the window (big endian); then 8 bytes for each done one */
-#define JOURNAL_HEAD    16
-#define JOURNAL_REWRITE ((size_t)1 << 20)
-#define JOURNAL_MAX     ((size_t)1 << 30)
-#define HOUR_MS         INT64_C(3600000)
+/* magic, first message of the window, length of its bits (all big endian), bits; then 8 bytes for
+ * each one done since */
+#define JOURNAL_MAGIC "rqtimer2"
+#define JOURNAL_HEAD  24
+/* an older one had neither bits nor their length */
+#define JOURNAL_OLD      "rqtimer1"
+#define JOURNAL_OLD_HEAD 16
+#define JOURNAL_REWRITE  ((size_t)1 << 20)
+#define JOURNAL_MAX      ((size_t)1 << 30)
+#define HOUR_MS          INT64_C(3600000)
 
 static const struct rq_slice timer_topic = {RQ_TOPIC_TIMER, sizeof RQ_TOPIC_TIMER - 1};
 
@@ -57,18 +61,15 @@ static rmq_status rewrite_journal_locked(struct rq_timers *timers, rmq_error **e
     rq_buf_init(&text, JOURNAL_MAX);
     rq_buf_add(&text, JOURNAL_MAGIC, 8);
     rq_buf_add_be64(&text, (uint64_t)timers->window.base);
-    for (int64_t offset = timers->window.base; offset < timers->next; offset++) {
-        if (rq_window_has(&timers->window, offset)) {
-            rq_buf_add_be64(&text, (uint64_t)offset);
-        }
-    }
+    rq_buf_add_be64(&text, rq_window_used(&timers->window));
+    rq_buf_add(&text, timers->window.bits, rq_window_used(&timers->window));
     rmq_status st = rq_buf_status(&text);
     st = st ? rq_error_set(err, st, "%s: %s", timers->path, rmq_status_text(st))
             : rq_sys_write_file(timers->path, text.data, text.len, false, err);
     if (st == RMQ_OK) {
         close_journal(timers);
         timers->fd = rq_sys_open(timers->path, O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
-        timers->journal_bytes = text.len;
+        timers->journal_bytes = 0;
         st = timers->fd >= 0
                  ? RMQ_OK
                  : rq_error_set(err, RMQ_ERR_IO, "%s: %s", timers->path, strerror(errno));
@@ -90,6 +91,33 @@ static void note_done_locked(struct rq_timers *timers, int64_t offset)
     timers->journal_bytes += sizeof bytes;
 }
 
+static void mark_below(struct rq_timers *timers, int64_t offset, int64_t max)
+{
+    if (offset >= 0 && offset < max) {
+        (void)rq_window_mark(&timers->window, offset);
+    }
+}
+
+/* Returns where the bits end. */
+static size_t read_bits(struct rq_timers *timers, const struct rq_buf *text, int64_t base,
+                        int64_t max)
+{
+    uint64_t told = rq_load_be64(text->data + JOURNAL_OLD_HEAD);
+    size_t room = text->len - JOURNAL_HEAD;
+    size_t bytes = told < room ? (size_t)told : room;
+    for (size_t i = 0; i < bytes * 8 && base < max; i++) {
+        if ((unsigned char)text->data[JOURNAL_HEAD + i / 8] >> i % 8 & 1) {
+            mark_below(timers, base + (int64_t)i, max);
+        }
+    }
+    return JOURNAL_HEAD + bytes;
+}
+
+static bool starts_with(const struct rq_buf *text, const char *magic, size_t head)
+{
+    return text->len >= head && memcmp(text->data, magic, 8) == 0;
+}
+
 /* What the file says; what a torn end or a log that lost its end makes meaningless is left out. */
 static rmq_status read_journal(struct rq_timers *timers, int64_t max, bool *found, rmq_error **err)
 {
@@ -97,15 +125,14 @@ static rmq_status read_journal(struct rq_timers *timers, int64_t max, bool *foun
     rq_buf_init(&text, JOURNAL_MAX);
     rmq_status st =
         timers->path ? rq_sys_read_file(timers->path, JOURNAL_MAX, &text, err) : RMQ_ERR_NOT_FOUND;
-    *found = st == RMQ_OK && text.len >= JOURNAL_HEAD && memcmp(text.data, JOURNAL_MAGIC, 8) == 0;
+    bool has_bits = st == RMQ_OK && starts_with(&text, JOURNAL_MAGIC, JOURNAL_HEAD);
+    *found = has_bits || (st == RMQ_OK && starts_with(&text, JOURNAL_OLD, JOURNAL_OLD_HEAD));
     if (*found) {
         int64_t base = (int64_t)rq_load_be64(text.data + 8);
         rq_window_advance(&timers->window, base < max ? base : max, 0);
-        for (size_t at = JOURNAL_HEAD; at + 8 <= text.len; at += 8) {
-            int64_t offset = (int64_t)rq_load_be64(text.data + at);
-            if (offset >= 0 && offset < max) {
-                (void)rq_window_mark(&timers->window, offset);
-            }
+        size_t at = has_bits ? read_bits(timers, &text, base, max) : JOURNAL_OLD_HEAD;
+        for (; at + 8 <= text.len; at += 8) {
+            mark_below(timers, (int64_t)rq_load_be64(text.data + at), max);
         }
     }
     rq_buf_free(&text);
@@ -155,7 +182,7 @@ rmq_status rq_timers_init(struct rq_timers *timers, struct rmq_broker *broker,
     if (!st && !found) {
         read_foreign(timers);
     }
-    timers->next = max; /* for the file: nothing at or behind it is done */
+    timers->next = max; /* for the file: so far the window may advance */
     st = st ? st : rewrite_journal_locked(timers, err);
     timers->next = timers->window.base;
     return st;

@@ -49,8 +49,8 @@ struct rq_timers {
     struct rq_window window; /* of the queue: done is delivered, recalled or written anew */
     int64_t foreign_ms;      /* a Java broker has delivered what was due before */
     int fd;                  /* of the file, -1 = none */
-    size_t journal_bytes;
-    struct rq_map waiting; /* real topic -> struct waiting */
+    size_t journal_bytes;    /* added to it since it was written anew */
+    struct rq_map waiting;   /* real topic -> struct waiting */
     struct rq_data_version waiting_version;
     char *path;         /* NULL = nothing is written */
     char *foreign_path; /* of the Java broker's own checkpoint */

@@ -63,6 +63,15 @@ bool rq_window_mark(struct rq_window *window, int64_t offset)
     return true;
 }
 
+size_t rq_window_used(const struct rq_window *window)
+{
+    size_t used = window->bytes;
+    while (used > 0 && window->bits[used - 1] == 0) {
+        used--;
+    }
+    return used;
+}
+
 static void shift(struct rq_window *window, int64_t base)
 {
     uint64_t by = (uint64_t)(base - window->base);

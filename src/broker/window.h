@@ -21,6 +21,9 @@ bool rq_window_has(const struct rq_window *window, int64_t offset); /* done; all
 /* false: no memory, or too far ahead */
 bool rq_window_mark(struct rq_window *window, int64_t offset);
 
+/* How many of the bytes there are up to the last done message. */
+size_t rq_window_used(const struct rq_window *window);
+
 /* Moves base to the first message that is not done, at least to min, at most (unless min is more)
  * to end. */
 void rq_window_advance(struct rq_window *window, int64_t min, int64_t end);

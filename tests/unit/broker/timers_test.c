@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/sys.h"
@@ -170,6 +171,14 @@ START_TEST(what_waits_is_told_by_topic)
 }
 END_TEST
 
+/* How many messages a queue has had. */
+static int64_t stored(const char *topic, int32_t queue_id)
+{
+    struct rq_hdr_queue header = {.topic = rq_slice_str(topic), .queue_id = queue_id};
+    return raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)),
+                   "offset");
+}
+
 START_TEST(what_waits_survives_restarts_and_is_delivered_once)
 {
     char path[] = "/tmp/rmq-unit-XXXXXX";
@@ -193,13 +202,75 @@ START_TEST(what_waits_survives_restarts_and_is_delivered_once)
 }
 END_TEST
 
-/* How many messages a queue has had. */
-static int64_t stored(const char *topic, int32_t queue_id)
+#define MANY 1000
+
+/* One waits, the others are done. */
+static void deliver_many(void)
 {
-    struct rq_hdr_queue header = {.topic = rq_slice_str(topic), .queue_id = queue_id};
-    return raw_i64(raw_call(raw, RQ_REQ_GET_MAX_OFFSET, &rq_tab_queue, &header, rq_slice(NULL, 0)),
-                   "offset");
+    ck_assert_int_eq(produce("waits", RQ_PROP_TIMER_DELAY_SEC, 3600), RQ_RESP_SUCCESS);
+    for (int i = 0; i < MANY; i++) {
+        ck_assert_int_eq(produce("done", RQ_PROP_TIMER_DELAY_MS, 300), RQ_RESP_SUCCESS);
+    }
+    ck_eventually(stored("T", 1) == MANY);
 }
+
+/* As it was before it had bits. */
+static void write_old_journal(const char *file)
+{
+    struct rq_buf text;
+    rq_buf_init(&text, 0);
+    rq_buf_add(&text, "rqtimer1\0\0\0\0\0\0\0\0", 16);
+    for (int64_t offset = 1; offset <= MANY; offset++) {
+        rq_buf_add_be64(&text, (uint64_t)offset);
+    }
+    ck_assert_int_eq(rq_sys_write_file(file, text.data, text.len, false, NULL), RMQ_OK);
+    rq_buf_free(&text);
+}
+
+START_TEST(what_is_done_behind_one_that_waits_takes_a_bit_each)
+{
+    char path[] = "/tmp/rmq-unit-XXXXXX";
+    char file[64];
+    struct stat info;
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/config/timerDone", path);
+    const char *const pairs[] = {"storePathRootDir", path, NULL};
+    start(pairs);
+    deliver_many();
+    stop();
+    for (int times = 1; times <= 3; times++) {
+        start(pairs);
+        ck_assert_int_eq(stat(file, &info), 0);
+        ck_assert_int_lt(info.st_size, MANY);
+        /* what came before it would be delivered before it */
+        ck_assert_int_eq(produce("last", RQ_PROP_TIMER_DELAY_MS, 50), RQ_RESP_SUCCESS);
+        ck_eventually(stored("T", 1) >= MANY + times);
+        ck_assert_int_eq(stored("T", 1), MANY + times);
+        stop();
+    }
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
+START_TEST(what_an_older_file_says_to_be_done_is_not_delivered_again)
+{
+    char path[] = "/tmp/rmq-unit-XXXXXX";
+    char file[64];
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/config/timerDone", path);
+    const char *const pairs[] = {"storePathRootDir", path, NULL};
+    start(pairs);
+    deliver_many();
+    stop();
+    write_old_journal(file);
+    start(pairs);
+    ck_assert_int_eq(produce("last", RQ_PROP_TIMER_DELAY_MS, 50), RQ_RESP_SUCCESS);
+    ck_eventually(stored("T", 1) >= MANY + 1);
+    ck_assert_int_eq(stored("T", 1), MANY + 1);
+    stop();
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
 
 static int count_of(struct rq_slice properties, const char *name)
 {
@@ -285,6 +356,8 @@ Suite *timers_suite(void)
     tcase_add_test(tcase, a_recalled_message_is_not_delivered);
     tcase_add_test(tcase, what_waits_is_told_by_topic);
     tcase_add_test(tcase, what_waits_survives_restarts_and_is_delivered_once);
+    tcase_add_test(tcase, what_is_done_behind_one_that_waits_takes_a_bit_each);
+    tcase_add_test(tcase, what_an_older_file_says_to_be_done_is_not_delivered_again);
     tcase_add_test(tcase, a_message_that_waits_long_is_written_anew_and_delivered_once);
     tcase_add_test(tcase, a_message_without_room_for_what_it_gets_later_is_refused_when_it_comes);
     tcase_add_test(tcase, a_message_in_a_log_that_is_kept_for_no_time_is_not_written_anew);
