@@ -108,9 +108,15 @@ int rq_sys_fdatasync(int fd)
     return rc;
 }
 
+size_t rq_sys_page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 int rq_sys_msync(void *p, size_t n)
 {
-    return faulted(RQ_SYS_SYNC) ? -1 : msync(p, n, MS_SYNC);
+    size_t before = (uintptr_t)p % rq_sys_page();
+    return faulted(RQ_SYS_SYNC) ? -1 : msync((char *)p - before, n + before, MS_SYNC);
 }
 
 int rq_sys_write_back(int fd, off_t from, off_t n)

@@ -32,7 +32,10 @@ ssize_t rq_sys_write(int fd, const void *p, size_t n);
 ssize_t rq_sys_pwrite(int fd, const void *p, size_t n, off_t at);
 ssize_t rq_sys_pread(int fd, void *p, size_t n, off_t at);
 int rq_sys_fdatasync(int fd);
-int rq_sys_msync(void *p, size_t n); /* MS_SYNC */
+/* Of memory, in bytes: 4096 on most machines, up to 65536 on others. What is mapped or advised
+ * begins with one. */
+size_t rq_sys_page(void);
+int rq_sys_msync(void *p, size_t n); /* MS_SYNC; p need not be a page's begin */
 /* [from, from + n) is written back; it may still be in the disk's own cache */
 int rq_sys_write_back(int fd, off_t from, off_t n);
 int rq_sys_syncfs(int fd); /* the whole file system that an open file is on */

@@ -177,12 +177,22 @@ static int reserve_to(struct rq_mapped_file *file, int fd, size_t upto)
     return 0;
 }
 
+static size_t page_begin(size_t at)
+{
+    return at - at % rq_sys_page();
+}
+
+static size_t page_end(size_t at)
+{
+    return page_begin(at + rq_sys_page() - 1);
+}
+
 static size_t next_step(const struct rq_mapped_file *file, size_t upto)
 {
     size_t step = atomic_load_explicit(&file->reserved, memory_order_relaxed);
     step = step < file->first_step ? file->first_step : step;
     step = step > file->last_step ? file->last_step : step;
-    size_t target = (upto + step + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE * RQ_STORE_PAGE;
+    size_t target = page_end(upto + step);
     return target > file->size ? file->size : target;
 }
 
@@ -197,8 +207,8 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
     }
     int error = reserve_to(file, fd, next_step(file, upto));
     if (error == ENOSPC || error == EDQUOT) { /* a smaller piece may still fit */
-        size_t page_end = (upto + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE * RQ_STORE_PAGE;
-        error = reserve_to(file, fd, page_end > file->size ? file->size : page_end);
+        size_t end = page_end(upto);
+        error = reserve_to(file, fd, end > file->size ? file->size : end);
     }
     if (fd != file->fd && file->keeps_fd) { /* else an append may be reading it */
         file->fd = fd;
@@ -211,6 +221,7 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
 static void advise_reading(struct rq_mapped_file *file, size_t from, size_t upto)
 {
     bool at_random = atomic_load_explicit(&file->at_random, memory_order_relaxed);
+    from = page_begin(from);
     madvise(file->data + from, upto - from, at_random ? MADV_RANDOM : MADV_NORMAL);
 }
 
@@ -222,7 +233,7 @@ void rq_mapped_file_read_ahead(struct rq_mapped_file *file, bool on)
 
 void rq_mapped_file_new_from(struct rq_mapped_file *file, size_t from)
 {
-    size_t page = (from + RQ_STORE_PAGE - 1) / RQ_STORE_PAGE * RQ_STORE_PAGE;
+    size_t page = page_end(from);
     if (page < file->size) {
         madvise(file->data + page, file->size - page, MADV_RANDOM);
     }
@@ -247,6 +258,7 @@ bool rq_mapped_file_is_long_enough(struct rq_mapped_file *file)
 
 void rq_mapped_file_touch(struct rq_mapped_file *file, size_t from, size_t upto)
 {
+    from = page_begin(from);
 #ifdef MADV_POPULATE_WRITE
     madvise(file->data + from, upto - from, MADV_POPULATE_WRITE);
 #endif
@@ -272,7 +284,7 @@ void rq_mapped_file_use_blocks(const struct rq_mapped_file *file, size_t from, s
 {
     int fd = rq_sys_open(file->path, O_RDWR, 0);
     if (fd >= 0) {
-        madvise(file->data + from, upto - from, MADV_DONTNEED);
+        madvise(file->data + page_begin(from), upto - page_begin(from), MADV_DONTNEED);
         (void)rq_sys_write_back(fd, (off_t)from, (off_t)(upto - from));
         close(fd);
     }
@@ -306,7 +318,7 @@ static bool in_memory(char *page)
 
 void rq_mapped_file_redirty(struct rq_mapped_file *file, size_t from, size_t upto)
 {
-    for (size_t at = from / RQ_STORE_PAGE * RQ_STORE_PAGE; at < upto; at += RQ_STORE_PAGE) {
+    for (size_t at = page_begin(from); at < upto; at += rq_sys_page()) {
         if (in_memory(file->data + at)) {
             volatile char *p = file->data + at;
             char same = *p;
@@ -328,7 +340,7 @@ rmq_status rq_mapped_file_wipe(struct rq_mapped_file *file, size_t at, bool sync
     if (error == 0 && synced && rq_disk_sync_file(file->disk, file->path, fd) < 0) {
         error = errno;
     }
-    map_holes(file, fd, at - at % RQ_STORE_PAGE);
+    map_holes(file, fd, page_begin(at));
     close(fd);
     atomic_store_explicit(&file->reserved, 0, memory_order_relaxed);
     return error == 0 ? RMQ_OK : io_error(err, "cut off the end of", file->path, error);

@@ -18,9 +18,14 @@ struct tl_sync {
     _Atomic int error;          /* errno of the others */
 };
 
+/* Shared with preload/page.c. */
+struct tl_page {
+    _Atomic int refused; /* calls that do not fit the pages */
+};
+
 /* First thing in main: returns in the process that has the library, with its shared bytes, all zero
- * at first (n bytes, until the process ends). name: "clock" or "sync"; variable: which names the
- * file to it. NULL when this cannot be done: the reason is printed as a skip line. */
+ * at first (n bytes, until the process ends). name: "clock", "sync" or "page"; variable: which names
+ * the file to it. NULL when this cannot be done: the reason is printed as a skip line. */
 void *tl_preload(char **argv, const char *name, const char *variable, size_t n);
 
 /* Shifts the wall clock of the process by ms from what it really is. shared: of tl_preload with
