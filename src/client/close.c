@@ -16,8 +16,8 @@
 #include "client/subscribed.h"
 
 #define DEFAULT_TIMEOUT_MS  10000
-#define BEAT_CHECK_MS       2
-#define BEAT_WAIT_MS        1000
+#define ANSWER_CHECK_MS     2
+#define ANSWER_WAIT_MS      1000
 #define LAST_STEPS_MOST_MS  3000 /* committing and leaving, when brokers do not answer */
 #define LAST_STEPS_LEAST_MS 500  /* the same when the deadline has passed */
 
@@ -57,15 +57,16 @@ static void drop_topics(struct rmq_consumer *consumer)
 }
 
 /* Heartbeats on their way are waited for: a broker that worked on one after the unregistering would
- * count us as a member, with a share that nobody reads. */
-static bool must_wait_for_beats(struct rmq_consumer *consumer)
+ * count us as a member, with a share that nobody reads. So are requests for locks: one that the
+ * broker worked on after the unlocking would lock the queue for nobody. */
+static bool must_wait_for_answers(struct rmq_consumer *consumer)
 {
     int64_t now = rq_mono_ms();
-    if (consumer->beats_until_ms == 0) {
-        consumer->beats_until_ms = now + BEAT_WAIT_MS;
+    if (consumer->answers_until_ms == 0) {
+        consumer->answers_until_ms = now + ANSWER_WAIT_MS;
     }
-    return consumer->added && now < consumer->beats_until_ms &&
-           rq_instance_is_beating(consumer->instance);
+    bool beating = consumer->added && rq_instance_is_beating(consumer->instance);
+    return now < consumer->answers_until_ms && (beating || consumer->lock_calls > 0);
 }
 
 static void leave_group(struct rmq_consumer *consumer)
@@ -78,13 +79,13 @@ static void leave_group(struct rmq_consumer *consumer)
 
 static void leave(struct rmq_consumer *consumer)
 {
-    if (must_wait_for_beats(consumer)) {
-        rq_timer_start(consumer->loop, &consumer->close_timer, BEAT_CHECK_MS);
+    rq_lock_stop(consumer);
+    if (must_wait_for_answers(consumer)) {
+        rq_timer_start(consumer->loop, &consumer->close_timer, ANSWER_CHECK_MS);
         return;
     }
     rq_timer_stop(&consumer->close_timer);
     consumer->close_stage = STAGE_LEAVE;
-    rq_lock_stop(consumer);
     rq_lock_give_back_all(consumer);
     drop_topics(consumer);
     if (!consumer->added) {

@@ -139,6 +139,7 @@ struct rmq_consumer {
     int64_t sampled_ms;
     struct rq_timer lock_timer;
     struct rq_timer lock_retry_timer;
+    int lock_calls; /* under way */
 
     /* loop: closing */
     bool closing;
@@ -146,7 +147,8 @@ struct rmq_consumer {
     bool overdue;    /* the deadline has passed: nothing is awaited any longer */
     int close_stage;
     int64_t close_deadline_ms;
-    int64_t beats_until_ms; /* leaving waits so long for heartbeats to be answered; 0 = not set */
+    /* leaving waits so long for heartbeats and locks to be answered; 0 = not set */
+    int64_t answers_until_ms;
     struct rq_timer close_timer;
     int commits; /* under way; with acknowledgements of popped messages */
 };

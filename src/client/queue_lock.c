@@ -165,15 +165,16 @@ static void give_back_late(struct rq_owned *owned)
     }
 }
 
+/* answer NULL: none came, and what the broker did is not known. */
 static void take_answer(struct lock_call *call, const struct rq_lock_body *answer)
 {
     for (size_t i = 0; i < call->count; i++) {
         struct rq_owned *owned = call->queues[i];
-        owned->may_hold = is_granted(answer, &owned->name);
+        owned->may_hold = answer ? is_granted(answer, &owned->name) : owned->may_hold;
         if (!owned->topic) {
             give_back_late(owned);
-        } else if (!owned->consumer->running) {
-            continue; /* it is about to be given back */
+        } else if (!answer || !owned->consumer->running) {
+            continue; /* it is asked for again, or about to be given back */
         } else if (owned->may_hold) {
             grant(owned, call->asked_ms);
         } else if (owned->locked) {
@@ -238,6 +239,7 @@ static void on_locked(struct rq_ask *ask, rmq_status status, struct rq_in *answe
     struct lock_call *call = RQ_CONTAINER_OF(ask, struct lock_call, ask);
     struct rmq_consumer *consumer = ask->consumer;
     struct rq_lock_body body;
+    consumer->lock_calls--;
     for (size_t i = 0; i < call->count; i++) {
         call->queues[i]->lock_asking = false;
     }
@@ -245,6 +247,8 @@ static void on_locked(struct rq_ask *ask, rmq_status status, struct rq_in *answe
         rq_lock_answer_parse(answer->body, &body, NULL) == RMQ_OK) {
         take_answer(call, &body);
         rq_lock_body_clear(&body);
+    } else if (status != RMQ_ERR_CLOSED) {
+        take_answer(call, NULL);
     }
     end_call(call);
     retry_locks(consumer);
@@ -289,6 +293,7 @@ static void send_call(struct rmq_consumer *consumer, struct lock_call *call, str
     call->ask.done = on_locked;
     call->asked_ms = rq_loop_now(consumer->loop);
     struct rq_peer *peer = broker_of(consumer, &names[0]);
+    consumer->lock_calls++;
     rq_consumer_ask_with(consumer, &call->ask, peer, RQ_REQ_LOCK_BATCH_MQ, NULL, NULL,
                          rq_slice(json.data, json.len), RQ_ASK_TIMEOUT_MS);
     rq_buf_free(&json);
@@ -386,7 +391,7 @@ void rq_lock_give_back(struct rq_owned *owned)
     bool again = now && now != owned && (now->locked || owned->consumer->running);
     if (owned->may_hold && !again) {
         owned->locked = false;
-        owned->may_hold = false;
+        owned->may_hold = owned->lock_asking; /* the broker may grant it after this */
         unlock(owned->consumer, &owned->name, 1);
     }
 }

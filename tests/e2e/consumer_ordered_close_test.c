@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Ordered consumers that stop: at any moment, inside their listener, with all queues in hands, and
- * with dead letters on their way. */
+/* Ordered consumers that stop: at any moment, inside their listener, with all queues in hands, with
+ * dead letters or a request for locks on their way. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/ordered.h"
 #include "lib/usage.h"
 
@@ -205,6 +206,92 @@ static void a_shutdown_with_pauses_and_dead_letters_under_way_ends(void)
     tl_cluster_stop(&cluster);
 }
 
+#define LOCK 41
+
+static uint64_t locks_before;
+
+static bool asks_for_locks(void *arg)
+{
+    return tl_proxy_seen(arg, LOCK) > locks_before;
+}
+
+static rmq_producer *producer_named(const struct tl_cluster *cluster, const char *name)
+{
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    tl_producer_options_init(&options);
+    options.producer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.instance_name = name;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
+static rmq_consumer *consumer_named(const struct tl_cluster *cluster, const char *name)
+{
+    rmq_consumer_options options = tl_consumer_options(cluster);
+    options.consume_orderly = true;
+    options.listener = tl_order_listener;
+    options.listener_user = &order;
+    options.instance_name = name;
+    options.lock_interval_ms = 1000;
+    return tl_consumer_start(cluster, &options);
+}
+
+/* Until it renews its locks: such requests come late to the broker, and what is sent after them
+ * overtakes them, but not each other. */
+static rmq_consumer *start_and_renew(const struct tl_detour *detour, const char *name,
+                                     const char *also)
+{
+    rmq_consumer *consumer = consumer_named(&detour->through, name);
+    tl_order_wait(&order, 10, 10000);
+    TL_CHECK(tl_proxy_script(detour->proxy, "delay request 41 ms 100"));
+    TL_CHECK(tl_proxy_script(detour->proxy, also));
+    locks_before = tl_proxy_seen(detour->proxy, LOCK);
+    TL_CHECK(tl_wait(asks_for_locks, detour->proxy, 10000));
+    return consumer;
+}
+
+/* A lock that nobody gives back lasts for a minute. */
+static void go_on_with(const struct tl_detour *detour, rmq_producer *producer, const char *name)
+{
+    rmq_consumer *consumer = consumer_named(&detour->through, name);
+    tl_send(&detour->through, producer, "m", 10, 10);
+    tl_order_wait(&order, 20, 30000);
+    rmq_consumer_destroy(consumer);
+}
+
+/* The producer keeps the connection of the first consumer. */
+static void a_lock_that_is_asked_for_at_the_end_is_given_back(void)
+{
+    struct tl_detour detour;
+    tl_detour_start(&detour, 1, NULL);
+    rmq_producer *producer = producer_named(&detour.through, "first");
+    tl_send(&detour.through, producer, "m", 0, 10);
+    rmq_consumer *consumer = start_and_renew(&detour, "first", "");
+    rmq_consumer_destroy(consumer);
+    go_on_with(&detour, producer, "second");
+    rmq_producer_destroy(producer);
+    tl_detour_stop(&detour);
+}
+
+/* The queue goes to the member that comes first by its name. */
+static void a_lock_whose_answer_is_lost_is_given_back_with_its_queue(void)
+{
+    struct tl_detour detour;
+    rmq_error *err = NULL;
+    tl_detour_start(&detour, 1, NULL);
+    rmq_producer *producer = producer_named(&detour.through, "producer");
+    tl_send(&detour.through, producer, "m", 0, 10);
+    rmq_consumer *consumer = start_and_renew(&detour, "b", "drop response 41 times 1");
+    TL_OK(rmq_consumer_unsubscribe(consumer, detour.through.topic, &err));
+    go_on_with(&detour, producer, "a");
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_detour_stop(&detour);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -213,6 +300,8 @@ int main(int argc, char **argv)
         TL_CASE(shutdown_inside_the_listener_ends_and_loses_nothing),
         TL_CASE(twenty_listeners_at_work_are_waited_for),
         TL_CASE(members_stop_while_queues_move),
+        TL_CASE(a_lock_that_is_asked_for_at_the_end_is_given_back),
+        TL_CASE(a_lock_whose_answer_is_lost_is_given_back_with_its_queue),
         TL_CASE(a_shutdown_with_pauses_and_dead_letters_under_way_ends),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
