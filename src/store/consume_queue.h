@@ -36,6 +36,7 @@ struct rq_consume_queue {
     int64_t max_commit_log_offset;
     /* recovery only: files are damaged or missing, the queue is built again from the log */
     bool rebuild;
+    bool met; /* recovery only: the look ahead for queues that lack messages was at one of it */
     /* owned by the dispatcher: what the present batch brought */
     struct rq_consume_queue *next_touched;
     bool touched;

@@ -34,24 +34,6 @@ static rmq_status each_record(struct rq_store *store, int64_t from, int64_t upto
     return st;
 }
 
-static rmq_status take_for_queue(struct rq_store *store, const struct rq_record *record, void *user,
-                                 rmq_error **err)
-{
-    const struct rq_consume_queue *queue = user;
-    return record->queue_id == queue->queue_id && rq_slice_eq(record->topic, queue->topic)
-               ? rq_dispatch_record(store, record, err)
-               : RMQ_OK;
-}
-
-rmq_status rq_heal_queue(struct rq_store *store, struct rq_consume_queue *queue, int64_t upto,
-                         rmq_error **err)
-{
-    RQ_LOG(WARN, "consume queue is rebuilt from the commit log",
-           "topic=%.*s queue=%d from=%" PRId64 " to=%" PRId64, (int)queue->topic.n, queue->topic.p,
-           queue->queue_id, queue->max_commit_log_offset, upto);
-    return each_record(store, queue->max_commit_log_offset, upto, take_for_queue, queue, err);
-}
-
 static rmq_status take_marked(struct rq_store *store, const struct rq_record *record, void *user,
                               rmq_error **err)
 {
@@ -63,15 +45,14 @@ static rmq_status take_marked(struct rq_store *store, const struct rq_record *re
     return marked ? rq_dispatch_record(store, record, err) : RMQ_OK;
 }
 
-rmq_status rq_heal_marked(struct rq_store *store, int64_t upto, rmq_error **err)
+/* Of the queues that are marked for rebuilding, along the log once. */
+static rmq_status heal_marked(struct rq_store *store, int64_t upto, rmq_error **err)
 {
     struct rq_consume_queue *queue;
     int64_t from = upto;
     for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
          rq_consume_queue_release(queue)) {
         if (queue->rebuild) {
-            RQ_LOG(WARN, "consume queue lost files and is built again", "topic=%.*s queue=%d",
-                   (int)queue->topic.n, queue->topic.p, queue->queue_id);
             from = queue->max_commit_log_offset < from ? queue->max_commit_log_offset : from;
         }
     }
@@ -81,6 +62,87 @@ rmq_status rq_heal_marked(struct rq_store *store, int64_t upto, rmq_error **err)
         queue->rebuild = false;
     }
     return st;
+}
+
+rmq_status rq_heal_marked(struct rq_store *store, int64_t upto, rmq_error **err)
+{
+    struct rq_consume_queue *queue;
+    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+         rq_consume_queue_release(queue)) {
+        if (queue->rebuild) {
+            RQ_LOG(WARN, "consume queue lost files and is built again", "topic=%.*s queue=%d",
+                   (int)queue->topic.n, queue->topic.p, queue->queue_id);
+        }
+    }
+    return heal_marked(store, upto, err);
+}
+
+/* ---- queues that lack what lies before the walk ---- */
+
+/* The queue of a record, with a reference; NULL when it has none. */
+static struct rq_consume_queue *queue_of(struct rq_store *store, const struct rq_record *record)
+{
+    int32_t kind = record->sys_flag & RQ_SYS_TRANSACTION_MASK;
+    struct rq_consume_queue *queue = NULL;
+    bool counted = kind == 0 || kind == RQ_SYS_TRANSACTION_COMMIT;
+    return counted && rq_queue_table_get(&store->queues, record->topic, record->queue_id, &queue) ==
+                          RMQ_OK
+               ? queue
+               : NULL;
+}
+
+/* record: its first one from walked on. */
+static bool lacks(struct rq_store *store, const struct rq_consume_queue *queue,
+                  const struct rq_record *record, int64_t walked)
+{
+    return queue->max_commit_log_offset < walked && rq_commit_log_min(&store->log) < walked &&
+           record->queue_offset > rq_consume_queue_max(queue);
+}
+
+struct ahead {
+    int64_t walked;
+    int64_t upto; /* where the last record ends */
+    size_t found;
+};
+
+static rmq_status mark_lacking(struct rq_store *store, const struct rq_record *record, void *user,
+                               rmq_error **err)
+{
+    struct ahead *ahead = user;
+    struct rq_consume_queue *queue = queue_of(store, record);
+    (void)err;
+    if (queue && !queue->met) {
+        queue->met = true;
+        if (lacks(store, queue, record, ahead->walked)) {
+            queue->rebuild = true;
+            ahead->found++;
+        }
+    }
+    rq_consume_queue_release(queue);
+    ahead->upto = record->commit_log_offset + record->size;
+    return RMQ_OK;
+}
+
+rmq_status rq_heal_before(struct rq_store *store, const struct rq_record *record, int64_t walked,
+                          int64_t *healed, rmq_error **err)
+{
+    if (record->commit_log_offset < *healed) {
+        return RMQ_OK;
+    }
+    struct rq_consume_queue *queue = queue_of(store, record);
+    bool needed = queue && lacks(store, queue, record, walked);
+    rq_consume_queue_release(queue);
+    if (!needed) {
+        return RMQ_OK;
+    }
+    struct ahead ahead = {.walked = walked};
+    rmq_status st =
+        each_record(store, record->commit_log_offset, INT64_MAX, mark_lacking, &ahead, err);
+    *healed = ahead.upto;
+    RQ_LOG(WARN, "consume queues are rebuilt from the commit log",
+           "queues=%zu topic=%.*s to=%" PRId64, ahead.found, (int)record->topic.n, record->topic.p,
+           walked);
+    return st == RMQ_OK ? heal_marked(store, walked, err) : st;
 }
 
 static rmq_status take_for_index(struct rq_store *store, const struct rq_record *record, void *user,

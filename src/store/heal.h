@@ -7,11 +7,14 @@
 
 #include "store/store_priv.h"
 
-/* What a queue lacks of messages before upto. */
-rmq_status rq_heal_queue(struct rq_store *store, struct rq_consume_queue *queue, int64_t upto,
-                         rmq_error **err);
+/* Before a record is dispatched that recovery meets, following the log from walked on: when its
+ * queue lacks messages before walked, as after the deletion of a topic, they are put there, and
+ * those of all other queues with records behind, along the log once. *healed: up to which record
+ * that is done; 0 at first. */
+rmq_status rq_heal_before(struct rq_store *store, const struct rq_record *record, int64_t walked,
+                          int64_t *healed, rmq_error **err);
 
-/* The same for all queues that are marked for rebuilding, along the log once. */
+/* Messages before upto of all queues that are marked for rebuilding. */
 rmq_status rq_heal_marked(struct rq_store *store, int64_t upto, rmq_error **err);
 
 /* The whole index from the whole log. */

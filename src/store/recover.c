@@ -139,24 +139,6 @@ static int64_t crash_start(struct rq_store *store)
     return rq_commit_log_min(&store->log);
 }
 
-/* walked: where this recovery began to follow the log; what lies behind it needs no healing. */
-static rmq_status dispatch(struct rq_store *store, const struct rq_record *record, int64_t walked,
-                           rmq_error **err)
-{
-    int32_t kind = record->sys_flag & RQ_SYS_TRANSACTION_MASK;
-    rmq_status st = RMQ_OK;
-    if (kind == 0 || kind == RQ_SYS_TRANSACTION_COMMIT) {
-        struct rq_consume_queue *queue = NULL;
-        if (rq_queue_table_get(&store->queues, record->topic, record->queue_id, &queue) == RMQ_OK &&
-            queue->max_commit_log_offset < walked && rq_commit_log_min(&store->log) < walked &&
-            record->queue_offset > rq_consume_queue_max(queue)) {
-            st = rq_heal_queue(store, queue, walked, err);
-        }
-        rq_consume_queue_release(queue);
-    }
-    return st == RMQ_OK ? rq_dispatch_record(store, record, err) : st;
-}
-
 /* Before the log is followed again from start on: what queues and index have from there on may have
  * holes. */
 static rmq_status rewind_to(struct rq_store *store, int64_t start, rmq_error **err)
@@ -188,6 +170,7 @@ struct walk {
     int64_t records;
     int64_t last_time;
     int64_t mended; /* up to here it was covered */
+    int64_t healed; /* records before it have queues with what lies before the walk */
     bool normal;
 };
 
@@ -286,7 +269,10 @@ static rmq_status walk_log(struct rq_store *store, struct walk *walk, rmq_error 
             rq_mapped_file_release(next);
             continue;
         }
-        st = dispatch(store, &record, start, err);
+        st = rq_heal_before(store, &record, start, &walk->healed, err);
+        if (st == RMQ_OK) {
+            st = rq_dispatch_record(store, &record, err);
+        }
         if (st == RMQ_OK) {
             st = tell_progress(store, offset, err);
         }

@@ -10,8 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rmq/log.h>
+
 #include "fixture.h"
 #include "lib/usage.h"
+#include "store/disk.h"
 #include "store/record.h"
 
 Suite *topic_suite(void);
@@ -141,12 +144,48 @@ START_TEST(a_topic_is_deleted_again_and_again_while_others_read_it_and_append_to
 }
 END_TEST
 
+static void count_walks(rmq_log_level level, const char *line, void *user)
+{
+    int *walks = user;
+    (void)level;
+    *walks += strstr(line, "rebuilt from the commit log") != NULL;
+}
+
+START_TEST(after_a_kill_the_queues_of_a_deleted_topic_cost_one_walk_along_the_log)
+{
+    struct fixture fix;
+    int walks = 0;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    for (unsigned i = 0; i < 100; i++) { /* several files of the log; the last begins with these */
+        append_to_each(&fix, "Goes", i);
+        append_to_each(&fix, "Stays", i);
+    }
+    rq_disk_set_clock_offset(rq_store_disk(fix.store), 60000);
+    append_to_each(&fix, "Goes", 100);
+    append_to_each(&fix, "Stays", 100);
+    ck_assert_int_eq(rq_store_flush(fix.store, NULL), RMQ_OK);
+    rq_store_delete_topic(fix.store, rq_slice_str("Goes"));
+    fixture_crash(&fix);
+    rmq_log_set(RMQ_LOG_WARN, count_walks, &walks);
+    fixture_open(&fix);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    ck_assert_int_eq(walks, 1);
+    for (int queue = 0; queue < QUEUES; queue++) {
+        fixture_check_queue(&fix, "Goes", queue, 101, 0);
+        fixture_check_queue(&fix, "Stays", queue, 101, 0);
+    }
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *topic_suite(void)
 {
     Suite *suite = suite_create("topic");
     TCase *tc = tcase_create("topic");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, two_hundred_topics_that_came_and_went_leave_nothing_open);
+    tcase_add_test(tc, after_a_kill_the_queues_of_a_deleted_topic_cost_one_walk_along_the_log);
     tcase_add_test(tc, a_topic_is_deleted_again_and_again_while_others_read_it_and_append_to_it);
     suite_add_tcase(suite, tc);
     return suite;
