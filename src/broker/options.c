@@ -96,7 +96,9 @@ static const struct rq_option rows[] = {
     I64("transactionTimeOut", transaction_time_out, "6000", 0, INT64_MAX,
         "A half message is first asked about when it is so many milliseconds old."),
     I32("transactionCheckMax", transaction_check_max, "15", 1, INT32_MAX,
-        "After so many questions a half message goes to TRANS_CHECK_MAX_TIME_TOPIC."),
+        "After so many questions a half message goes to TRANS_CHECK_MAX_TIME_TOPIC; those for "
+        "which "
+        "no producer of the group was there count, too."),
     I64("transactionCheckInterval", transaction_check_interval, "30000", 10, INT64_MAX,
         "Milliseconds between looks for half messages to ask about."),
     I32("transactionOpMsgMaxSize", transaction_op_msg_max_size, "4096", 32, 1048576,

@@ -21,6 +21,7 @@
 #include "client/trace.h"
 #include "client/transaction.h"
 #include "wire/compress.h"
+#include "wire/names.h"
 
 /* least room for frames of a connection that are not written yet */
 #define QUEUED_BYTES_MIN ((size_t)256 << 20)
@@ -98,13 +99,38 @@ struct add_member {
     rmq_error *err;
 };
 
+static void route_changed(struct rq_watch *watch, struct rq_route *route)
+{
+    (void)watch; /* the instance greets the brokers of a route itself */
+    (void)route;
+}
+
+/* One that answers questions about transactions may be there for those of others only and never
+ * send: it greets the brokers that make topics, which are all in most clusters. */
+static rmq_status watch_brokers(struct rmq_producer *producer)
+{
+    if (!producer->options.transaction_check && !producer->options.events) {
+        return RMQ_OK;
+    }
+    producer->brokers.changed = route_changed;
+    return rq_instance_watch(producer->instance, &producer->brokers, RQ_TOPIC_DEFAULT);
+}
+
 static void add_on_loop(void *arg)
 {
     struct add_member *add = arg;
-    add->status = rq_instance_add(add->producer->instance, &add->producer->member, &add->err);
-    if (add->status == RMQ_OK) {
-        rq_producer_stats_start(add->producer);
+    struct rmq_producer *producer = add->producer;
+    add->status = rq_instance_add(producer->instance, &producer->member, &add->err);
+    if (add->status != RMQ_OK) {
+        return;
     }
+    add->status = watch_brokers(producer);
+    if (add->status != RMQ_OK) {
+        rq_error_set(&add->err, add->status, "producer: %s", rmq_status_text(add->status));
+        rq_instance_remove(producer->instance, &producer->member, 0, NULL, NULL);
+        return;
+    }
+    rq_producer_stats_start(producer);
 }
 
 /* A broker asks the group about a transaction, or has a reply to a request of some producer. */

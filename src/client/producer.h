@@ -41,6 +41,7 @@ struct rmq_producer {
     struct rq_accumulator *accumulator; /* NULL without autoBatch */
     struct rq_timer stats_timer;        /* owned by the loop */
     struct rq_member member;
+    struct rq_watch brokers; /* of the template topic, see watch_brokers; owned by the loop */
     bool is_member;
     struct rq_checks *checks;     /* client/transaction.h */
     struct rq_requests *requests; /* client/requests.h */

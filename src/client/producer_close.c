@@ -39,6 +39,7 @@ static void remove_on_loop(void *arg)
     struct removal *removal = arg;
     struct rmq_producer *producer = removal->producer;
     rq_producer_stats_stop(producer);
+    rq_instance_unwatch(producer->instance, &producer->brokers);
     rq_instance_remove(producer->instance, &producer->member, removal->timeout_ms, removed,
                        removal);
 }
