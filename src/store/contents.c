@@ -110,6 +110,16 @@ void rq_contents_begin(struct rq_store *store, bool closed)
     rq_buf_free(&list);
 }
 
+/* Whether the log has nothing any more of what was before the first entry that is left, so that no
+ * entry can be made again, and with the rest of them the number of the next message would be lost:
+ * retention of another broker, in whose run nothing was stored. */
+static bool begins_expired(struct rq_store *store, struct rq_consume_queue *queue)
+{
+    struct rq_store_entry entry;
+    return rq_consume_queue_entry(queue, first_of(queue), &entry) &&
+           entry.commit_log_offset < rq_commit_log_min(&store->log);
+}
+
 /* After a crash retention may have gone on since the list was written, so that the first number
  * tells nothing. */
 static rmq_status compare_queue(struct rq_store *store, struct rq_slice line, bool crashed,
@@ -127,7 +137,7 @@ static rmq_status compare_queue(struct rq_store *store, struct rq_slice line, bo
     if (st != RMQ_OK) {
         return st == RMQ_ERR_INVALID ? RMQ_OK : rq_error_set(err, st, "no memory for a queue");
     }
-    if (!crashed && first_of(queue) > first) {
+    if (!crashed && first_of(queue) > first && !begins_expired(store, queue)) {
         st = rq_consume_queue_discard(queue, "its first files are missing", err);
     } else {
         queue->rebuild |= queue->files.count == 0 || rq_consume_queue_max(queue) < max;
