@@ -142,6 +142,7 @@ struct rq_send_pool {
     /* guarded by lock */
     unsigned refs;
     bool closing;
+    bool calling; /* callbacks run: their thread may have an event to post that is not active */
     struct rq_list active; /* accepted, completion not received yet */
     struct rq_list free;
     size_t free_count;
@@ -203,10 +204,10 @@ void rq_send_consumed(struct rq_send_op *op);
 bool rq_send_is_cut(struct rq_send_op *op);
 
 /* Shutdown. close: no send is accepted any more, waiters for the window wake. drain: waits until no
- * send is active (on the callback thread: until none is undelivered); false at the deadline. cut:
- * claims all undelivered ones and returns their number. complete_cut: tells their end,
- * RMQ_ERR_CLOSED, when no step of a machine is under way any more; of those that are being started
- * the starters tell it. */
+ * send is active and no callback runs (on the callback thread: until none is undelivered); false at
+ * the deadline. cut: claims all undelivered ones and returns their number. complete_cut: tells their
+ * end, RMQ_ERR_CLOSED, when no step of a machine is under way any more; of those that are being
+ * started the starters tell it. */
 void rq_send_pool_close(struct rq_send_pool *pool);
 bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms);
 size_t rq_send_pool_cut(struct rq_send_pool *pool, struct rq_mpsc_node **claimed);

@@ -159,9 +159,10 @@ void rq_send_deliver(struct rq_send_op *op)
 }
 
 /* The places in the window are given back before the callbacks run: a callback may send. */
-static void leave_window_all(struct rq_send_pool *pool, struct rq_mpsc_node *first)
+static void begin_callbacks(struct rq_send_pool *pool, struct rq_mpsc_node *first)
 {
     rq_mutex_lock(&pool->lock);
+    pool->calling = true;
     for (struct rq_mpsc_node *node = first; node; node = node->next) {
         rq_send_leave_window_locked(RQ_CONTAINER_OF(node, struct rq_send_op, completed));
     }
@@ -169,7 +170,7 @@ static void leave_window_all(struct rq_send_pool *pool, struct rq_mpsc_node *fir
 }
 
 /* With what they hold of the pool goes the reference of the work. */
-static void consume_all(struct rq_send_pool *pool, struct rq_mpsc_node *first)
+static void end_callbacks(struct rq_send_pool *pool, struct rq_mpsc_node *first)
 {
     rq_mutex_lock(&pool->lock);
     for (struct rq_mpsc_node *node = first; node; node = node->next) {
@@ -193,6 +194,7 @@ static void consume_all(struct rq_send_pool *pool, struct rq_mpsc_node *first)
     for (struct rq_list *node; (node = rq_list_pop(&done)); refs++) {
         rq_send_put_free_locked(pool, RQ_CONTAINER_OF(node, struct rq_send_op, node));
     }
+    pool->calling = false;
     rq_send_tell_drain_locked(pool);
     rq_send_unlock_and_drop(pool, refs);
 }
@@ -202,7 +204,7 @@ void rq_send_run_callbacks(struct rq_work *work)
     struct rq_send_pool *pool = RQ_CONTAINER_OF(work, struct rq_send_pool, work);
     (void)atomic_exchange_explicit(&pool->work_posted, false, memory_order_acq_rel);
     struct rq_mpsc_node *first = rq_mpsc_take_all(&pool->completed);
-    leave_window_all(pool, first);
+    begin_callbacks(pool, first);
     struct rq_mpsc_node *called = NULL; /* those with an event are the program's by now */
     for (struct rq_mpsc_node *node = first, *next; node; node = next) {
         struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, completed);
@@ -213,7 +215,7 @@ void rq_send_run_callbacks(struct rq_work *work)
         }
         call_back(op);
     }
-    consume_all(pool, called);
+    end_callbacks(pool, called);
 }
 
 /* ---- shutdown ---- */
@@ -238,6 +240,11 @@ static bool has_undelivered_locked(struct rq_send_pool *pool)
     return false;
 }
 
+static bool is_busy_locked(struct rq_send_pool *pool, bool callback)
+{
+    return callback ? has_undelivered_locked(pool) : pool->calling || !rq_list_empty(&pool->active);
+}
+
 bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms)
 {
     bool callback = rq_executor_in();
@@ -245,7 +252,7 @@ bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms)
     bool in_time = true;
     bool busy = true;
     while (in_time) {
-        busy = callback ? has_undelivered_locked(pool) : !rq_list_empty(&pool->active);
+        busy = is_busy_locked(pool, callback);
         if (!busy) {
             break;
         }
@@ -254,7 +261,7 @@ bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms)
         (void)rq_cond_wait_until(&pool->change, &pool->lock, until);
         in_time = rq_mono_ms() < deadline_ms;
     }
-    busy = callback ? has_undelivered_locked(pool) : !rq_list_empty(&pool->active);
+    busy = is_busy_locked(pool, callback);
     rq_mutex_unlock(&pool->lock);
     return !busy;
 }

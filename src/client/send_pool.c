@@ -268,7 +268,7 @@ rmq_status rq_send_pool_take(struct rq_send_pool *pool, const struct rq_send_ord
 
 void rq_send_tell_drain_locked(struct rq_send_pool *pool)
 {
-    if (pool->closing && rq_list_empty(&pool->active)) {
+    if (pool->closing && !pool->calling && rq_list_empty(&pool->active)) {
         rq_cond_broadcast(&pool->change);
     }
 }

@@ -31,7 +31,8 @@ struct rq_body *rq_send_wrap_buf(struct rq_buf *buf);
 /* ---- send_pool.c; those that end in locked with the pool's lock ---- */
 
 void rq_send_leave_window_locked(struct rq_send_op *op);
-void rq_send_tell_drain_locked(struct rq_send_pool *pool); /* an operation is off the active list */
+/* An operation is off the active list, or the callbacks have run. */
+void rq_send_tell_drain_locked(struct rq_send_pool *pool);
 
 /* A send is over: counts it, once. */
 void rq_send_count_locked(struct rq_send_op *op);

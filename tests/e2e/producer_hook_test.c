@@ -2,9 +2,13 @@
 /* Copyright The librmq Authors */
 /* Hooks around sends: order, what they see, refusals, properties they add, one end for each
  * beginning. */
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
@@ -89,6 +93,19 @@ static bool is_called(void *arg)
     return atomic_load(&((struct seen *)arg)->checks) >= 1000;
 }
 
+static rmq_producer *producer_with_events(const struct tl_cluster *cluster, rmq_events *events)
+{
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    tl_producer_options_init(&options);
+    options.producer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    options.events = events;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
 static void every_kind_of_send_runs_them_once(void)
 {
     struct tl_cluster cluster;
@@ -96,15 +113,9 @@ static void every_kind_of_send_runs_them_once(void)
     rmq_error *err = NULL;
     rmq_events *events = NULL;
     rmq_event *event = NULL;
-    rmq_producer *producer = NULL;
-    rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     TL_OK(rmq_events_create(&events, &err));
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
-    options.events = events;
-    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_producer *producer = producer_with_events(&cluster, events);
     seen.topic = second.topic = cluster.topic;
     add_hook(producer, &seen);
     rmq_message *message = tl_message(cluster.topic, "hooked", 6);
@@ -229,6 +240,76 @@ static void a_send_that_fails_or_is_cut_off_has_its_after_too(void)
     tl_cluster_stop(&cluster);
 }
 
+static bool has_stored(void *producer)
+{
+    char *json = NULL;
+    rmq_error *err = NULL;
+    TL_OK(rmq_producer_stats(producer, &json, &err));
+    bool stored = strstr(json, "\"stored\":1,") != NULL;
+    rmq_string_free(json);
+    return stored;
+}
+
+struct closing {
+    rmq_producer *producer;
+    atomic_bool closed;
+};
+
+static void *close_it(void *arg)
+{
+    struct closing *closing = arg;
+    (void)rmq_producer_shutdown(closing->producer, WAIT_MS, NULL);
+    atomic_store(&closing->closed, true);
+    return NULL;
+}
+
+static bool is_closed(void *arg)
+{
+    return atomic_load(&((struct closing *)arg)->closed);
+}
+
+/* With its counter full, the queue's descriptor holds up who posts, between the end of the send and
+ * the event. The other producer keeps the callback thread. */
+static void an_event_behind_hooks_is_posted_before_a_shutdown_returns(void)
+{
+    struct tl_cluster cluster;
+    static struct seen seen, other_seen;
+    static struct closing closing;
+    pthread_t thread;
+    rmq_error *err = NULL;
+    rmq_events *events = NULL;
+    rmq_event *event = NULL;
+    uint64_t value = UINT64_MAX - 1;
+    tl_cluster_start(&cluster, 2);
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_message *message = tl_message(cluster.topic, "hooked", 6);
+    rmq_producer *other = tl_producer(&cluster);
+    atomic_store(&other_seen.afters, 2);
+    TL_OK(rmq_producer_send_async(other, message, count_call, &other_seen, &err));
+    TL_CHECK(tl_wait(is_called, &other_seen, WAIT_MS));
+    closing.producer = producer_with_events(&cluster, events);
+    seen.topic = cluster.topic;
+    add_hook(closing.producer, &seen);
+    int fd = rmq_events_fd(events);
+    TL_EQUAL(write(fd, &value, sizeof value), sizeof value);
+    TL_EQUAL(fcntl(fd, F_SETFL, 0), 0);
+    TL_OK(rmq_producer_send_event(closing.producer, message, 7, &err));
+    TL_CHECK(tl_wait(has_stored, closing.producer, WAIT_MS));
+    TL_EQUAL(pthread_create(&thread, NULL, close_it, &closing), 0);
+    TL_CHECK(!tl_wait(is_closed, &closing, 300));
+    TL_EQUAL(read(fd, &value, sizeof value), sizeof value);
+    pthread_join(thread, NULL);
+    TL_EQUAL(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    TL_EQUAL(rmq_events_take(events, &event, 1, 0), 1);
+    TL_EQUAL(rmq_event_token(event), 7);
+    rmq_event_destroy(event);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(closing.producer);
+    rmq_producer_destroy(other);
+    rmq_events_destroy(events);
+    tl_cluster_stop(&cluster);
+}
+
 /* More than a message may have. */
 static void put_too_much(rmq_send_context *context, void *user)
 {
@@ -276,6 +357,7 @@ int main(int argc, char **argv)
         TL_CASE(a_check_refuses_with_its_own_status),
         TL_CASE(a_property_that_a_hook_adds_arrives),
         TL_CASE(a_send_that_fails_or_is_cut_off_has_its_after_too),
+        TL_CASE(an_event_behind_hooks_is_posted_before_a_shutdown_returns),
         TL_CASE(a_hook_that_puts_too_much_fails_the_send_and_has_its_after),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
