@@ -254,11 +254,11 @@ RMQ_API rmq_status rmq_producer_send_batch(rmq_producer *producer,
                                            int64_t timeout_ms, rmq_send_result **result,
                                            rmq_error **err);
 
-/* Sends any number of messages of one topic, in their order, as batches of at most maxMessageSize
- * and one message group each, one after the other; a message that is as large as the limit goes
- * alone, and is refused when it is larger. timeout_ms is the deadline of each batch. Stops at the
- * first that fails; *stored (may be NULL) tells how many messages from the first on were stored.
- * Errors as rmq_producer_send_batch. Since 0.1.0. */
+/* Sends any number of messages of one topic, in their order, as batches of one message group each,
+ * one after the other, none of which has more than maxMessageSize when it is stored; a message that
+ * is as large as the limit goes alone, and is refused when it is larger. timeout_ms is the deadline
+ * of each batch. Stops at the first that fails; *stored (may be NULL) tells how many messages from
+ * the first on were stored. Errors as rmq_producer_send_batch. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_all(rmq_producer *producer, const rmq_message *const *messages,
                                          size_t count, int64_t timeout_ms, size_t *stored,
                                          rmq_error **err);

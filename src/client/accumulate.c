@@ -21,6 +21,7 @@ struct batch {
     struct rq_buf ids;
     struct rq_list passengers; /* rq_send_op.mate, in the order of the records */
     size_t bytes;              /* of bodies */
+    size_t stored;             /* at the broker, at most */
     int64_t due_ms;            /* monotonic */
     int64_t deadline_ms; /* of the first passenger, which is the earliest but for per-send ones */
 };
@@ -30,6 +31,7 @@ struct rq_accumulator {
     struct rmq_producer *producer;
     int64_t linger_ms;
     size_t most_bytes;
+    size_t most_stored;
 
     struct rq_mutex lock; /* rank 8: the open batches; only the loop is posted to with it */
     struct rq_list open;  /* guarded by lock: oldest first */
@@ -206,6 +208,7 @@ bool rq_accumulator_takes(const struct rq_accumulator *accumulator, const rmq_me
     size_t size = message->body->size + message->text_len + more + RQ_SEND_ITEM_OWN;
     return message->delay_level == 0 && !message->timed && !message->reply && !message->grouped &&
            size < accumulator->most_bytes &&
+           rq_send_item_stored(message) + more < accumulator->most_stored &&
            !rq_topic_is_retry(rq_slice(message->text, message->topic_len));
 }
 
@@ -267,6 +270,7 @@ static rmq_status add_locked(struct batch *batch, struct rq_send_op *op, const r
     if (st == RMQ_OK) {
         rq_list_add_tail(&batch->passengers, &op->mate);
         batch->bytes += message->body->size;
+        batch->stored += rq_send_item_stored(message) + op->more_pairs.n;
     }
     return st;
 }
@@ -275,7 +279,9 @@ static rmq_status add_locked(struct batch *batch, struct rq_send_op *op, const r
 static bool leave_or_wait_locked(struct rq_accumulator *accumulator, struct batch *batch)
 {
     bool empty = rq_list_empty(&batch->passengers);
-    if (!empty && (batch->body.len >= accumulator->most_bytes || accumulator->closed)) {
+    bool full =
+        batch->body.len >= accumulator->most_bytes || batch->stored >= accumulator->most_stored;
+    if (!empty && (full || accumulator->closed)) {
         rq_list_remove(&batch->node);
         return true;
     }
@@ -306,20 +312,15 @@ rmq_status rq_accumulator_add(struct rq_accumulator *accumulator, struct rq_send
 
 /* ---- life ---- */
 
-/* A batch below it takes one more message, which is below it, too. */
-static size_t most_bytes(const rmq_producer_options *options)
-{
-    int32_t half = options->max_message_size / 2;
-    return (size_t)(options->batch_max_bytes < half ? options->batch_max_bytes : half);
-}
-
 struct rq_accumulator *rq_accumulator_create(struct rmq_producer *producer)
 {
     struct rq_accumulator *accumulator = rq_calloc(1, sizeof *accumulator);
     if (accumulator) {
         accumulator->producer = producer;
         accumulator->linger_ms = producer->options.batch_max_delay_ms;
-        accumulator->most_bytes = most_bytes(&producer->options);
+        accumulator->most_bytes = (size_t)producer->options.batch_max_bytes;
+        /* A batch below it takes one more message, which is below it, too. */
+        accumulator->most_stored = (size_t)producer->options.max_message_size / 2;
         rq_mutex_init(&accumulator->lock);
         rq_list_init(&accumulator->open);
         accumulator->arm.run = arm;

@@ -231,6 +231,13 @@ rmq_status rq_send_prepare_batch(struct rq_send_op *op, const rmq_message *const
 /* What a record has beside body and properties, at most: fixed part 22, WAIT 12, UNIQ_KEY up to 66,
  * and some room. */
 #define RQ_SEND_ITEM_OWN 128
+/* What a broker stores with each message beside topic, properties and body, at most: fixed part 116
+ * with hosts of IPv6, a CRC 20, WAIT 12, UNIQ_KEY up to 66, and some room for what hooks add. */
+#define RQ_SEND_ITEM_STORED 256
+
+/* Bytes of a message in the store, at most. Brokers of 4.x refuse a batch that has more than
+ * maxMessageSize of them, later ones look at the bytes that travel. */
+size_t rq_send_item_stored(const rmq_message *message);
 
 /* Appends one record to a batch and its id to ids, with commas between. Nothing is appended on an
  * error but RMQ_ERR_NOMEM. */

@@ -13,6 +13,7 @@
 #include "client/unique_id.h"
 #include "wire/message.h"
 #include "wire/names.h"
+#include "wire/properties.h"
 
 static const char *topic_of(const rmq_message *message)
 {
@@ -198,16 +199,29 @@ rmq_status rq_send_prepare_carrier(struct rq_send_op *op, const rmq_message *env
     return op->body && op->ids ? RMQ_OK : rq_error_set(err, RMQ_ERR_NOMEM, "batch");
 }
 
+size_t rq_send_item_stored(const rmq_message *message)
+{
+    return message->body->size + message->text_len + RQ_SEND_ITEM_STORED;
+}
+
+/* What the namespace adds to a message: once to its topic, once as a property. */
+static size_t namespace_size(const struct rmq_producer *producer)
+{
+    const char *name_space = producer->options.namespace_name;
+    return name_space ? 2 * (strlen(name_space) + 1) + sizeof RQ_PROP_INSTANCE_ID : 0;
+}
+
 size_t rq_send_batch_fits(const struct rmq_producer *producer, const rmq_message *const *messages,
                           size_t count)
 {
     size_t limit = (size_t)producer->options.max_message_size;
+    size_t more = namespace_size(producer);
     size_t sum = 0;
     size_t n = 0;
     while (n < count && messages[n] && messages[n]->body &&
            rq_message_same_group(messages[0], messages[n]) &&
-           sum + item_size(messages[n]) <= limit) {
-        sum += item_size(messages[n]);
+           sum + more + rq_send_item_stored(messages[n]) <= limit) {
+        sum += more + rq_send_item_stored(messages[n]);
         n++;
     }
     return n > 0 ? n : 1;

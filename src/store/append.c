@@ -173,7 +173,6 @@ static enum rq_put_status plan_batch(struct rq_store *store, const struct rq_msg
                                      char *reason)
 {
     size_t body_max = (size_t)store->options.max_message_size;
-    size_t limit = body_max + RQ_RECORD_EXTRA_BYTES;
     *total = 0;
     for (size_t i = 0; i < count; i++) {
         if (!rq_slice_eq(msgs[i].topic, msgs[0].topic) || msgs[i].queue_id != msgs[0].queue_id) {
@@ -186,10 +185,6 @@ static enum rq_put_status plan_batch(struct rq_store *store, const struct rq_msg
             return st;
         }
         *total += plans[i].size;
-        if (*total > limit) {
-            snprintf(reason, RQ_PUT_REASON_MAX, "batch larger than %zu bytes", limit);
-            return RQ_PUT_MESSAGE_ILLEGAL;
-        }
     }
     return RQ_PUT_OK;
 }

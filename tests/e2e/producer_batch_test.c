@@ -228,6 +228,51 @@ static void a_batch_does_not_grow_beyond_the_largest_message(void)
     close_way(&way);
 }
 
+/* With each message a broker stores more than what travels, and those of 4.x count that. */
+static void small_messages_make_no_batch_that_is_too_large_when_it_is_stored(void)
+{
+    struct way way;
+    static struct told told;
+    rmq_error *err = NULL;
+    rmq_message *messages[420];
+    open_way(&way, LONG_MS, 65536);
+    for (int i = 0; i < 420; i++) {
+        messages[i] = numbered(&way, i, 1);
+    }
+    TL_OK(rmq_producer_send_all(way.producer, (const rmq_message *const *)messages, 420, 0, NULL,
+                                &err));
+    TL_CHECK(tl_proxy_seen(way.detour.proxy, SEND_BATCH) >= 2);
+    uint64_t before = tl_proxy_seen(way.detour.proxy, SEND_BATCH);
+    send_sized(&way, &told, 420, 1);
+    TL_OK(rmq_producer_shutdown(way.producer, WAIT_MS, &err));
+    TL_EQUAL(atomic_load(&told.failed), 0);
+    TL_CHECK(tl_proxy_seen(way.detour.proxy, SEND_BATCH) >= before + 2);
+    for (int i = 0; i < 420; i++) {
+        rmq_message_destroy(messages[i]);
+    }
+    close_way(&way);
+}
+
+/* 3.9 MB travel, 4.3 MB are stored: only the first are limited. */
+static void a_batch_that_is_sent_by_hand_may_be_larger_when_it_is_stored(void)
+{
+    struct way way;
+    rmq_error *err = NULL;
+    enum { COUNT = 3600 };
+    static const rmq_message *messages[COUNT];
+    open_way(&way, 0, 4194304);
+    rmq_message *message = numbered(&way, 1, 1024);
+    for (int i = 0; i < COUNT; i++) {
+        messages[i] = message;
+    }
+    TL_OK(rmq_producer_send_batch(way.producer, messages, COUNT, 0, NULL, &err));
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 1);
+    TL_OK(rmq_producer_send_all(way.producer, messages, COUNT, 0, NULL, &err));
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 3);
+    rmq_message_destroy(message);
+    close_way(&way);
+}
+
 static void a_long_list_is_sent_as_batches_that_fit(void)
 {
     struct way way;
@@ -244,7 +289,7 @@ static void a_long_list_is_sent_as_batches_that_fit(void)
     const rmq_message *const *list = (const rmq_message *const *)messages;
     TL_OK(rmq_producer_send_all(way.producer, list, 100, 0, &stored, &err));
     TL_EQUAL(stored, 100);
-    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 5);
+    TL_EQUAL(tl_proxy_seen(way.detour.proxy, SEND_BATCH), 6);
     TL_EQUAL(rmq_producer_send_all(way.producer, list + 80, 22, 0, &stored, &err),
              RMQ_ERR_TOO_LARGE);
     TL_EQUAL(stored, 20);
@@ -267,6 +312,8 @@ int main(int argc, char **argv)
         TL_CASE(shutdown_sends_what_still_waits),
         TL_CASE(every_passenger_shares_the_fate_of_its_batch),
         TL_CASE(a_batch_does_not_grow_beyond_the_largest_message),
+        TL_CASE(small_messages_make_no_batch_that_is_too_large_when_it_is_stored),
+        TL_CASE(a_batch_that_is_sent_by_hand_may_be_larger_when_it_is_stored),
         TL_CASE(a_long_list_is_sent_as_batches_that_fit),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
