@@ -103,21 +103,27 @@ static struct rq_broker_entry *get_entry(struct rq_instance *instance,
     return entry;
 }
 
-void rq_brokers_apply(struct rq_instance *instance, const struct rq_route *route)
+/* Whether something changed. */
+static bool apply_broker(struct rq_instance *instance, const struct rq_route_broker *broker,
+                         bool missing_only)
+{
+    struct rq_broker_entry *entry = get_entry(instance, broker);
+    if (!entry || (missing_only && entry->addr_count > 0) || same_addrs(entry, broker)) {
+        return false;
+    }
+    clear_addrs(entry);
+    entry->health = broker->health;
+    if (!copy_addrs(entry, broker)) {
+        clear_addrs(entry);
+    }
+    return true;
+}
+
+void rq_brokers_apply(struct rq_instance *instance, const struct rq_route *route, bool missing_only)
 {
     bool changed = false;
     for (size_t i = 0; i < route->broker_count; i++) {
-        const struct rq_route_broker *broker = &route->brokers[i];
-        struct rq_broker_entry *entry = get_entry(instance, broker);
-        if (!entry || same_addrs(entry, broker)) {
-            continue;
-        }
-        clear_addrs(entry);
-        entry->health = broker->health;
-        changed = true;
-        if (!copy_addrs(entry, broker)) {
-            clear_addrs(entry);
-        }
+        changed |= apply_broker(instance, &route->brokers[i], missing_only);
     }
     if (changed) {
         rq_instance_heartbeat(instance);

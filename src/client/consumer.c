@@ -121,6 +121,7 @@ static void on_persist(struct rq_timer *timer)
     rq_offset_persist_all(consumer, false, RQ_ASK_TIMEOUT_MS);
     rq_consumer_stats_sample(consumer);
     rq_flow_look(consumer);
+    rq_consumer_tell_again(consumer);
     rq_timer_start(consumer->loop, timer, consumer->options.persist_consumer_offset_interval_ms);
 }
 
@@ -211,6 +212,7 @@ static void init_parts(struct rmq_consumer *consumer)
     atomic_init(&consumer->starving, false);
     atomic_init(&consumer->feed_posted, false);
     atomic_init(&consumer->told, false);
+    atomic_init(&consumer->untold, false);
     consumer->feed.run = on_feed;
     consumer->wake.run = on_wake;
     rq_mutex_init(&consumer->lock);

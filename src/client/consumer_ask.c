@@ -119,6 +119,14 @@ void rq_consumer_tell_taker(struct rmq_consumer *consumer)
         rq_events_post(events, event);
     } else {
         atomic_store_explicit(&consumer->told, false, memory_order_release);
+        atomic_store_explicit(&consumer->untold, true, memory_order_release);
+    }
+}
+
+void rq_consumer_tell_again(struct rmq_consumer *consumer)
+{
+    if (atomic_exchange_explicit(&consumer->untold, false, memory_order_acq_rel)) {
+        rq_consumer_tell_taker(consumer);
     }
 }
 

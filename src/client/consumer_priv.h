@@ -97,6 +97,7 @@ struct rmq_consumer {
     atomic_bool starving;              /* atomic: seq_cst: some pull waits for these bytes */
     atomic_bool feed_posted;           /* atomic: acq_rel: who sets it posts feed */
     atomic_bool told;                  /* atomic: acq_rel: an RMQ_EVENT_BATCH waits to be taken */
+    atomic_bool untold;                /* atomic: acq_rel: there was no memory for one */
     _Atomic int64_t given_up_quiet_ms; /* atomic: seq_cst: not logged before this */
     struct rq_task feed;
     struct rq_task wake;  /* workers, at the end of the loop's turn */
@@ -179,6 +180,9 @@ void rq_consumer_note(struct rmq_consumer *consumer, rmq_event_type type, const 
 
 /* Any thread. Posts RMQ_EVENT_BATCH when that is asked for. */
 void rq_consumer_tell_taker(struct rmq_consumer *consumer);
+
+/* Any thread. Posts the one for which there was no memory. */
+void rq_consumer_tell_again(struct rmq_consumer *consumer);
 
 /* Loop. Looks whether start may return. */
 void rq_consumer_settle(struct rmq_consumer *consumer);

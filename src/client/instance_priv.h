@@ -92,8 +92,10 @@ void rq_topics_refresh_soon(struct rq_instance *instance, const char *topic);
 /* brokers.c: loop */
 void rq_brokers_free(struct rq_instance *instance);
 struct rq_broker_health *rq_brokers_health(struct rq_instance *instance, struct rq_slice name);
-/* A route changed. */
-void rq_brokers_apply(struct rq_instance *instance, const struct rq_route *route);
+/* A route came. missing_only: it is as before, and brokers for which there was no memory then are
+ * taken up. */
+void rq_brokers_apply(struct rq_instance *instance, const struct rq_route *route,
+                      bool missing_only);
 /* Addresses that no current route names are let go, and names without addresses. */
 void rq_brokers_clean(struct rq_instance *instance);
 /* The address with this broker id, NULL for none; the connection of an address, made when it is

@@ -61,9 +61,11 @@ void rq_route_release(struct rq_route *route)
     rq_free(route);
 }
 
+/* One for whose connection there was no memory is another. */
 static bool brokers_equal(const struct rq_route_broker *a, const struct rq_route_broker *b)
 {
-    if (strcmp(a->name, b->name) != 0 || a->addr_count != b->addr_count) {
+    if (strcmp(a->name, b->name) != 0 || a->addr_count != b->addr_count ||
+        !a->master != !b->master) {
         return false;
     }
     for (size_t i = 0; i < a->addr_count; i++) {

@@ -153,6 +153,7 @@ static void apply_route(struct rq_topic *topic, struct rq_route *route)
     struct rq_route *old = topic->route;
     if (rq_route_equal(old, route)) {
         rq_route_release(route);
+        rq_brokers_apply(instance, old, true);
         return;
     }
     rq_mutex_lock(&instance->route_lock);
@@ -164,7 +165,7 @@ static void apply_route(struct rq_topic *topic, struct rq_route *route)
     }
     topic->missed = false;
     topic->told_unknown = false;
-    rq_brokers_apply(instance, route);
+    rq_brokers_apply(instance, route, false);
     tell_watches(topic);
 }
 
