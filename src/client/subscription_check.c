@@ -40,6 +40,11 @@ static void refuse(struct rq_subscribed *topic, const struct rq_in *answer)
     keep_refusal(topic->consumer, err);
 }
 
+static bool is_for_now(int32_t code)
+{
+    return code == RQ_RESP_SYSTEM_BUSY || code == RQ_RESP_FLOW_CONTROL || code == RQ_RESP_GO_AWAY;
+}
+
 static void take_answer(struct rq_subscribed *topic, rmq_status status, const struct rq_in *answer)
 {
     int32_t code = status == RMQ_OK ? answer->header->code : -1;
@@ -49,7 +54,7 @@ static void take_answer(struct rq_subscribed *topic, rmq_status status, const st
         topic->accepted = true;
         rq_consumer_settle(topic->consumer);
         rq_pull_all(topic->consumer);
-    } else if (status == RMQ_OK && code != RQ_RESP_SYSTEM_BUSY && code != RQ_RESP_FLOW_CONTROL) {
+    } else if (status == RMQ_OK && !is_for_now(code)) {
         refuse(topic, answer);
     } /* else: the next rebalance asks again */
 }
@@ -92,6 +97,10 @@ void rq_subscribed_check(struct rq_subscribed *topic)
     struct rq_buf body;
     rq_buf_init(&body, 0);
     write_body(topic, &body);
+    if (rq_buf_status(&body) != RMQ_OK) { /* the next rebalance asks */
+        rq_buf_free(&body);
+        return;
+    }
     topic->checking = true;
     topic->checked_version = topic->sub->version;
     topic->refs++;

@@ -131,7 +131,8 @@ static void a_busy_broker_is_asked_about_the_condition_again(void)
     rmq_error *err = NULL;
     const char *const filters[] = {"enablePropertyFilter", "true", NULL};
     tl_detour_start(&detour, 2, filters);
-    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 46 times 2 code 2 remark busy"));
+    TL_CHECK(tl_proxy_script(detour.proxy, "answer request 46 times 2 code 2 remark busy;"
+                                           "answer request 46 times 1 code 1500 remark away"));
     rmq_consumer_options options = options_of(&detour.through);
     options.rebalance_interval_ms = 100;
     rmq_consumer *consumer = create(&options);
