@@ -20,13 +20,17 @@ static void write_heartbeat(struct rq_member *member, struct rq_buf *json)
         count++;
     }
     struct rq_subscription **subs = rq_calloc(count + 1, sizeof(struct rq_subscription *));
+    if (!subs) {
+        json->status = RMQ_ERR_NOMEM; /* no heartbeat is better than one that takes them back */
+        return;
+    }
     struct rq_consumer_data data = {.group = consumer->options.consumer_group,
                                     .type = consumer->kind->type,
                                     .model = (enum rq_message_model)consumer->options.message_model,
                                     .from =
                                         (enum rq_consume_from)consumer->options.consume_from_where,
                                     .subscriptions = subs};
-    for (struct rq_list *node = consumer->topics.next; subs && node != &consumer->topics;
+    for (struct rq_list *node = consumer->topics.next; node != &consumer->topics;
          node = node->next) {
         struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
         if (!topic->assigned) {
