@@ -173,8 +173,8 @@ static rmq_status make_room(struct rq_commit_log *log, size_t n, rmq_error **err
     return RMQ_OK;
 }
 
-static enum rq_put_status refuse(struct rq_commit_log *log, struct rq_store_put *out, rmq_status st,
-                                 rmq_error *err)
+static enum rq_put_status refuse(struct rq_commit_log *log, size_t n, struct rq_store_put *out,
+                                 rmq_status st, rmq_error *err)
 {
     const char *why = err ? rmq_error_message(err) : rmq_status_text(st);
     if (log->refuse_until_ms == 0) {
@@ -183,6 +183,7 @@ static enum rq_put_status refuse(struct rq_commit_log *log, struct rq_store_put 
     snprintf(log->refuse_reason, sizeof log->refuse_reason, "%s%s",
              st == RMQ_ERR_DISK_FULL ? "disk full: " : "", why);
     log->refuse_until_ms = rq_mono_ms() + RETRY_FULL_MS;
+    log->refused_bytes = n;
     memcpy(out->reason, log->refuse_reason, sizeof out->reason);
     rmq_error_destroy(err);
     return st == RMQ_ERR_DISK_FULL ? RQ_PUT_SERVICE_NOT_AVAILABLE
@@ -199,7 +200,7 @@ static enum rq_put_status get_room(struct rq_commit_log *log, size_t n, struct r
     rmq_error *err = NULL;
     rmq_status st = make_room(log, n, &err);
     if (st != RMQ_OK) {
-        return refuse(log, out, st, err);
+        return refuse(log, n, out, st, err);
     }
     rq_log_ahead_begin_locked(log);
     if (log->refuse_until_ms != 0) {
@@ -225,6 +226,16 @@ int64_t rq_commit_log_held_ms(const struct rq_commit_log *log)
 {
     int64_t since = atomic_load_explicit(&log->in_lock_since_ms, memory_order_relaxed);
     return since == 0 ? 0 : rq_disk_now_ms(log->disk) - since;
+}
+
+bool rq_commit_log_has_room(struct rq_commit_log *log)
+{
+    struct rq_store_put out;
+    rq_commit_log_enter(log);
+    bool has_room =
+        log->refuse_until_ms == 0 || get_room(log, log->refused_bytes, &out) == RQ_PUT_OK;
+    rq_commit_log_leave(log);
+    return has_room;
 }
 
 /* The time at which the lock was taken, so that no append reads the clock twice. */

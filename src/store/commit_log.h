@@ -33,7 +33,8 @@ struct rq_commit_log {
      * or in the file's buffer. */
     char *stage;
     int64_t last_timestamp;  /* store times never go back */
-    int64_t refuse_until_ms; /* monotonic: no space, not tried again before */
+    int64_t refuse_until_ms; /* monotonic: no space, not tried again before; 0 = there was space */
+    size_t refused_bytes;    /* what there was no space for */
     char refuse_reason[RQ_PUT_REASON_MAX];
     uint64_t put_bytes;
     /* atomic: written with the lock, read by anybody, relaxed. in_lock_since_ms: wall clock, 0 =
@@ -94,6 +95,10 @@ void rq_commit_log_leave(struct rq_commit_log *log);
 
 /* Since when an append holds the lock, in milliseconds; 0 = none does. */
 int64_t rq_commit_log_held_ms(const struct rq_commit_log *log);
+
+/* Whether there is room for the append that was refused last; the disk is asked as often as by
+ * appends, so that the answer changes without any. Without the append lock. */
+bool rq_commit_log_has_room(struct rq_commit_log *log);
 
 /* Copies what is in write buffers to the files; returns up to where. Without the append lock. */
 int64_t rq_commit_log_commit(struct rq_commit_log *log);

@@ -109,6 +109,41 @@ START_TEST(a_disk_that_fills_between_the_keys_of_a_message_leaves_each_key_once)
 }
 END_TEST
 
+static bool is_writable(struct fixture *fix)
+{
+    struct rq_store_info info;
+    rq_store_info(fix->store, &info);
+    return info.writable;
+}
+
+START_TEST(a_store_without_room_says_so_and_finds_room_again_without_an_append)
+{
+    static const struct {
+        enum rq_disk_op op;
+        int error;
+    } faults[] = {{RQ_DISK_ALLOCATE, ENOSPC}, {RQ_DISK_MAP, EMFILE}};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        struct fixture fix;
+        struct rq_store_put put;
+        fixture_begin(&fix);
+        fixture_open(&fix);
+        rq_disk_fail(rq_store_disk(fix.store), faults[i].op, 0, -1, faults[i].error);
+        ck_assert(is_writable(&fix)); /* nobody has met it yet */
+        ck_assert_int_ne(append(&fix, 0, &put), RQ_PUT_OK);
+        ck_assert(!is_writable(&fix));
+        rq_disk_clear(rq_store_disk(fix.store));
+        int64_t deadline = rq_mono_ms() + 10000;
+        while (!is_writable(&fix)) {
+            ck_assert_int_lt(rq_mono_ms(), deadline);
+            usleep(5000);
+        }
+        ck_assert_int_eq(append(&fix, 0, &put), RQ_PUT_OK);
+        fixture_check_queue(&fix, "T", 0, 1, 0);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_mapped_refuses_until_it_can)
 {
     struct fixture fix;
@@ -274,6 +309,7 @@ Suite *disk_suite(void)
     tcase_add_test(tc, exactly_the_nth_append_fails_with_the_errno_that_was_asked_for);
     tcase_add_test(tc, a_full_disk_refuses_with_the_reason_and_takes_messages_again_by_itself);
     tcase_add_test(tc, a_disk_that_fills_between_the_keys_of_a_message_leaves_each_key_once);
+    tcase_add_test(tc, a_store_without_room_says_so_and_finds_room_again_without_an_append);
     tcase_add_test(tc, a_file_that_cannot_be_mapped_refuses_until_it_can);
     tcase_add_test(tc, a_write_to_the_log_that_fails_is_told_and_leaves_no_message);
     tcase_add_test(tc, a_torn_append_is_no_message_neither_now_nor_after_a_crash);
