@@ -109,6 +109,13 @@ static void a_broker_is_looked_at_and_changed_at_the_shell(void)
     expect(&cluster, "cluster config --set 'fault=answer 310 code=13 remark=not today'", 0,
            "changed");
     expect(&cluster, "produce -t %s body", 1, "not today");
+    snprintf(words, sizeof words, "cluster config -b %s --set 'fault=answer -1 times=-1 code=2'",
+             rmq_broker_addr(cluster.broker));
+    expect(&cluster, words, 0, "changed");
+    snprintf(words, sizeof words, "cluster config -b %s --set fault=clear",
+             rmq_broker_addr(cluster.broker));
+    expect(&cluster, words, 0, "changed");
+    expect(&cluster, "produce -t %s body", 0, "SEND_OK");
     tl_cluster_stop(&cluster);
 }
 
