@@ -159,8 +159,10 @@ static bool are_faults(const struct tool_list *settings)
     return i == settings->count;
 }
 
-/* Brokers pass over what they do not know; what they took is in their list. */
-static int check_taken(const struct tool_admin *a, const char *addr,
+/* Brokers pass over what they do not know; what they know is in their list. It is asked for before a
+ * change, which is then made as a whole or not at all, and which may be a fault that it would
+ * meet. */
+static int check_known(const struct tool_admin *a, const char *addr,
                        const struct tool_list *settings)
 {
     rmq_error *err = NULL;
@@ -187,18 +189,18 @@ static int change_settings(const struct tool_admin *a, const char *addr,
 {
     rmq_error *err = NULL;
     struct tool_text lines = {0};
+    int rc = are_faults(settings) ? TOOL_DONE : check_known(a, addr, settings);
+    if (rc != TOOL_DONE) {
+        return rc;
+    }
     for (size_t i = 0; i < settings->count; i++) {
         tool_text_format(&lines, "%s\n", settings->items[i]);
     }
     rmq_status st =
         rmq_admin_update_broker_config(a->admin, addr, lines.data, TOOL_ADMIN_TIMEOUT_MS, &err);
     tool_text_free(&lines);
-    if (st != RMQ_OK) {
-        return tool_fail("config", st, err);
-    }
-    /* The list is not asked for in vain: a fault could meet it. */
-    int rc = are_faults(settings) ? TOOL_DONE : check_taken(a, addr, settings);
-    return rc == TOOL_DONE ? tool_print_done(a, "broker", addr, "changed") : rc;
+    return st == RMQ_OK ? tool_print_done(a, "broker", addr, "changed")
+                        : tool_fail("config", st, err);
 }
 
 static int config(int argc, char **argv)

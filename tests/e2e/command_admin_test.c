@@ -104,6 +104,7 @@ static void a_broker_is_looked_at_and_changed_at_the_shell(void)
     expect(&cluster, "cluster config --set maxMessageSize=big", 1, "maxMessageSize");
     expect(&cluster, "cluster config --set fileReservedTime=24 --set fileReservedTim=48", 1,
            "has no setting fileReservedTim\n");
+    expect(&cluster, "cluster config", 0, "fileReservedTime=48\n"); /* nothing was changed */
     expect(&cluster, "cluster config --set fileReservedTime", 2, "--set needs name=value");
     expect(&cluster, "cluster config -b broker-z", 1, "no master of the name broker-z");
     expect(&cluster, "cluster config --set 'fault=answer 310 code=13 remark=not today'", 0,
