@@ -169,7 +169,8 @@ RMQ_API void rmq_producer_options_init(rmq_producer_options *options, size_t siz
 /* Creates and starts a producer: connects in the background, does not wait for a server. The caller
  * shuts it down and destroys it. Errors: RMQ_ERR_INVALID (group, address, range),
  * RMQ_ERR_NO_NAMESRV (none given), RMQ_ERR_EXISTS (an instanceName that is in use: with this group,
- * or for other name servers), RMQ_ERR_NOMEM, RMQ_ERR_IO. Since 0.1.0. */
+ * or for other name servers, another namespaceV2 or vipChannelEnabled), RMQ_ERR_NOMEM, RMQ_ERR_IO.
+ * Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer **out,
                                        rmq_error **err);
 RMQ_API rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq_producer **out,

@@ -196,6 +196,28 @@ static rmq_status check_namesrv(const struct rq_instance *instance, const char *
                         instance->client_id, servers, given);
 }
 
+/* What all requests of a client have in common: its namespace, and the ports to which it sends. */
+static rmq_status check_common(const struct rq_instance *instance,
+                               const struct rq_instance_options *wanted, rmq_error **err)
+{
+    const char *have = instance->namespace_v2 ? instance->namespace_v2 : "";
+    const char *want = wanted->namespace_v2 ? wanted->namespace_v2 : "";
+    if (strcmp(have, want) != 0) {
+        return rq_error_set(err, RMQ_ERR_EXISTS,
+                            "client %s is there already with namespaceV2 \"%s\": one with \"%s\" "
+                            "needs another instanceName",
+                            instance->client_id, have, want);
+    }
+    if (wanted->sends && wanted->vip_channel != instance->vip) {
+        return rq_error_set(err, RMQ_ERR_EXISTS,
+                            "client %s is there already with vipChannelEnabled=%s: one with %s "
+                            "needs another instanceName",
+                            instance->client_id, instance->vip ? "true" : "false",
+                            wanted->vip_channel ? "true" : "false");
+    }
+    return RMQ_OK;
+}
+
 static rmq_status get_by_id(const struct rq_instance_options *options,
                             const struct addresses *namesrv, const char *client_id,
                             struct rq_instance **out, rmq_error **err)
@@ -209,6 +231,7 @@ static rmq_status get_by_id(const struct rq_instance_options *options,
     struct rq_instance *instance = rq_map_get(&registry->instances, rq_slice_str(client_id));
     if (instance) {
         st = check_namesrv(instance, namesrv->given, err);
+        st = st == RMQ_OK ? check_common(instance, options, err) : st;
     } else {
         st = make_instance(options, namesrv, client_id, &instance, err);
         if (st == RMQ_OK) {

@@ -43,6 +43,7 @@ struct rq_instance_options {
     const char *namespace_v2;   /* NULL = none */
     /* of all requests; lives as long as the instance. NULL = none: the seam for ACL */
     const struct rq_signer *signer;
+    bool sends;              /* a producer: vip_channel counts */
     bool vip_channel;        /* sends go to the brokers' VIP ports, two below the others */
     size_t max_queued_bytes; /* frames of a connection that are not written yet; 0 = 256 MiB */
 };

@@ -188,6 +188,7 @@ rmq_status rmq_producer_create(const rmq_producer_options *options, rmq_producer
         .instance_name = own->instance_name,
         .unit_name = own->unit_name,
         .namespace_v2 = own->namespace_v2,
+        .sends = true,
         .vip_channel = own->vip_channel_enabled,
         .poll_name_server_interval_ms = own->poll_name_server_interval_ms,
         .heartbeat_broker_interval_ms = own->heartbeat_broker_interval_ms,

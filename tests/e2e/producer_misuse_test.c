@@ -178,6 +178,34 @@ static void an_instance_name_has_one_list_of_name_servers(void)
     tl_cluster_stop(&cluster);
 }
 
+/* Neither can differ between the handles of one client, and none is ignored. */
+static void an_instance_name_has_one_namespace_and_one_kind_of_port(void)
+{
+    rmq_error *err = NULL;
+    rmq_producer *first = NULL, *second = NULL;
+    rmq_consumer *consumer = NULL;
+    static const char plain[] = "namesrvAddr=127.0.0.1:1;instanceName=one;producerGroup=a";
+    static const char tenant[] =
+        "namesrvAddr=127.0.0.1:1;instanceName=one;producerGroup=b;namespaceV2=TENANT";
+    static const char vip[] =
+        "namesrvAddr=127.0.0.1:1;instanceName=one;producerGroup=b;vipChannelEnabled=true";
+    static const char reader[] = "namesrvAddr=127.0.0.1:1;instanceName=one;consumerGroup=b";
+    TL_OK(rmq_producer_open(plain, &first, &err));
+    EXPECT(rmq_producer_open(tenant, &second, &err), RMQ_ERR_EXISTS,
+           "one with \"TENANT\" needs another instanceName");
+    EXPECT(rmq_producer_open(vip, &second, &err), RMQ_ERR_EXISTS,
+           "vipChannelEnabled=false: one with true needs another instanceName");
+    rmq_producer_destroy(first);
+    TL_OK(rmq_producer_open(vip, &first, &err));
+    TL_OK(rmq_consumer_open(reader, "T", "*", NULL, NULL, &consumer, &err)); /* it sends nothing */
+    EXPECT(rmq_producer_open(plain, &second, &err), RMQ_ERR_EXISTS, "one with false");
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(first);
+    TL_OK(rmq_producer_open(tenant, &first, &err));
+    EXPECT(rmq_producer_open(plain, &second, &err), RMQ_ERR_EXISTS, "namespaceV2 \"TENANT\"");
+    rmq_producer_destroy(first);
+}
+
 static void the_queues_of_a_topic_outlive_their_producer(void)
 {
     struct tl_cluster cluster;
@@ -306,6 +334,7 @@ int main(int argc, char **argv)
         TL_CASE(a_missing_part_is_named),
         TL_CASE(an_error_after_many_attempts_still_says_why),
         TL_CASE(an_instance_name_has_one_list_of_name_servers),
+        TL_CASE(an_instance_name_has_one_namespace_and_one_kind_of_port),
         TL_CASE(the_queues_of_a_topic_outlive_their_producer),
         TL_CASE(a_route_that_lies_is_an_error_of_its_topic_alone),
         TL_CASE(without_descriptors_nothing_is_made_and_sends_go_on_when_there_are_some),
