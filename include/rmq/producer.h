@@ -235,8 +235,9 @@ RMQ_API size_t rmq_choose_by_machine_room(const rmq_message *message, const rmq_
 
 /* The queues to which a topic's messages go, those of a static topic named after no broker but
  * "__syslo__global__"; waits for the route up to timeout_ms (0 = sendMsgTimeout). Freed by
- * rmq_queues_free. Counterpart: fetchPublishMessageQueues. Errors: RMQ_ERR_NO_ROUTE,
- * RMQ_ERR_NO_NAMESRV, RMQ_ERR_TIMEOUT, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * rmq_queues_free. Counterpart: fetchPublishMessageQueues. Errors: RMQ_ERR_INVALID (a name that no
+ * topic can have), RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_NAMESRV, RMQ_ERR_TIMEOUT, RMQ_ERR_CLOSED,
+ * RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_publish_queues(rmq_producer *producer, const char *topic,
                                                int64_t timeout_ms, rmq_queues **out,
                                                rmq_error **err);

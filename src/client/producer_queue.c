@@ -17,6 +17,7 @@
 #include "client/message.h"
 #include "client/route_wait.h"
 #include "wire/namespace.h"
+#include "wire/names.h"
 #include "wire/properties.h"
 #include "wire/static_topic.h"
 
@@ -293,7 +294,10 @@ rmq_status rmq_producer_publish_queues(rmq_producer *producer, const char *topic
     char room[RQ_NAMESPACED_MAX];
     topic = rq_namespace_wrap(producer->options.namespace_name, topic, room);
     int64_t deadline = rq_producer_deadline_ms(producer, rq_mono_ms(), timeout_ms);
-    st = rq_producer_route(producer, topic, strlen(topic), deadline, &route, err);
+    st = rq_topic_check(rq_slice_str(topic), err);
+    if (st == RMQ_OK) {
+        st = rq_producer_route(producer, topic, strlen(topic), deadline, &route, err);
+    }
     rq_producer_leave(producer);
     if (st != RMQ_OK) {
         return st;

@@ -214,6 +214,12 @@ static void the_queues_of_a_topic_outlive_their_producer(void)
     tl_cluster_start(&cluster, 3);
     rmq_producer *producer = tl_producer(&cluster);
     TL_OK(rmq_producer_publish_queues(producer, cluster.topic, WAIT_MS, &queues, &err));
+    rmq_queues *none = NULL;
+    EXPECT(rmq_producer_publish_queues(producer, "a b", WAIT_MS, &none, &err), RMQ_ERR_INVALID,
+           "topic \"a b\": byte 0x20 at 1");
+    EXPECT(rmq_producer_publish_queues(producer, "", WAIT_MS, &none, &err), RMQ_ERR_INVALID,
+           "topic of 0 characters");
+    TL_CHECK(none == NULL);
     rmq_producer_destroy(producer);
     TL_EQUAL(rmq_queues_count(queues), 3);
     TL_CHECK(*rmq_queues_broker_name(queues, 2) != '\0');
