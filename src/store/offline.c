@@ -111,19 +111,36 @@ void rq_offline_options(rmq_store_options *out, const rmq_store_options *given)
     }
 }
 
+/* Files are opened again and again, and the host may change its directory. */
+static rmq_status set_root(struct rmq_store *store, const char *dir, rmq_error **err)
+{
+    bool given = dir && *dir;
+    char *root = given ? rq_sys_absolute(dir) : NULL;
+    if (given && !root) {
+        return rq_error_set(err, rq_store_io_status(errno), "path of %s: %s", dir, strerror(errno));
+    }
+    bool fits = given && strlen(root) < sizeof store->root;
+    if (fits) {
+        memcpy(store->root, root, strlen(root) + 1);
+    }
+    rq_free(root);
+    return fits ? RMQ_OK
+                : rq_error_set(err, RMQ_ERR_INVALID, "no directory, or its path is too long");
+}
+
 static rmq_status set_paths(struct rmq_store *store, const char *dir, rmq_error **err)
 {
     char log[PATH_MAX];
     char abort_path[PATH_MAX];
     struct stat info;
-    if (!dir || !*dir || strlen(dir) >= sizeof store->root) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "no directory, or its path is too long");
+    rmq_status st = set_root(store, dir, err);
+    if (st != RMQ_OK) {
+        return st;
     }
-    memcpy(store->root, dir, strlen(dir) + 1);
     snprintf(log, sizeof log, "%s/commitlog", store->root);
     snprintf(abort_path, sizeof abort_path, "%s/abort", store->root);
     const char *own = store->options.commit_log_dir;
-    store->commit_log_dir = rq_strdup(own && *own ? own : log);
+    store->commit_log_dir = rq_sys_absolute(own && *own ? own : log);
     store->options.commit_log_dir = NULL;
     store->options.message_delay_level = NULL;
     if (!store->commit_log_dir) {

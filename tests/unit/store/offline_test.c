@@ -192,6 +192,25 @@ END_TEST
 
 /* ---- damage ---- */
 
+START_TEST(a_store_opened_by_a_relative_path_is_read_when_the_directory_has_changed)
+{
+    struct fixture fix;
+    rmq_store *store = NULL;
+    rmq_store_check check;
+    int home = open(".", O_RDONLY | O_DIRECTORY);
+    look_make(&fix);
+    ck_assert_int_eq(chdir(fix.dir), 0);
+    ck_assert_int_eq(rmq_store_open(".", NULL, &store, NULL), RMQ_OK);
+    ck_assert_int_eq(fchdir(home), 0);
+    close(home);
+    ck_assert_int_eq(rmq_store_verify(store, &check, sizeof check, NULL), RMQ_OK);
+    ck_assert_int_eq(check.verdict, RMQ_STORE_WHOLE);
+    ck_assert_int_eq(check.log_messages, LOOK_MESSAGES);
+    rmq_store_close(store);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(a_changed_body_is_found_and_the_messages_behind_it_are_not_lost)
 {
     struct fixture fix;
@@ -362,6 +381,7 @@ Suite *offline_suite(void)
     tcase_add_test(tc, looking_changes_no_file);
     tcase_add_test(tc, a_store_in_use_is_shown_but_not_checked);
     tcase_add_test(tc, a_directory_without_a_store_is_not_found);
+    tcase_add_test(tc, a_store_opened_by_a_relative_path_is_read_when_the_directory_has_changed);
     tcase_add_test(tc, a_changed_body_is_found_and_the_messages_behind_it_are_not_lost);
     tcase_add_test(tc, a_changed_last_message_of_a_closed_store_is_damage);
     tcase_add_test(tc, a_missing_log_file_is_found);
