@@ -274,6 +274,10 @@ START_TEST(a_half_message_that_is_in_a_write_buffer_only_can_be_ended)
 {
     static const char *const pairs[] = {"transientStorePoolEnable",
                                         "true",
+                                        "transientStorePoolSize",
+                                        "1",
+                                        "mappedFileSizeCommitLog",
+                                        "1048576",
                                         "wakeCommitWhenPutMessage",
                                         "false",
                                         "commitIntervalCommitLog",
@@ -515,8 +519,7 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, what_was_given_up_is_asked_about_again_on_request);
     tcase_add_test(tcase, a_transaction_that_is_asked_about_again_can_be_committed);
     tcase_add_test(tcase, a_message_with_time_of_immunity_does_not_hold_up_the_others);
-    tcase_add_test(tcase,
-                   a_transaction_without_room_for_the_count_of_questions_is_asked_about);
+    tcase_add_test(tcase, a_transaction_without_room_for_the_count_of_questions_is_asked_about);
     tcase_add_test(tcase, a_clock_that_was_set_back_does_not_put_off_the_questions);
     tcase_add_test(tcase, a_restarted_broker_asks_about_what_is_open_and_nothing_else);
     tcase_add_test(tcase, progress_beyond_a_log_that_has_lost_its_end_does_not_end_what_comes);
