@@ -121,7 +121,7 @@ RMQ_API bool rmq_broker_config_field(size_t index, const char **name, const char
 /* Starts a broker (NULL = defaults for in-process use) and registers it. When it returns, sends and
  * pulls are served and the name server knows its topics. config may be destroyed. Errors:
  * RMQ_ERR_IO, RMQ_ERR_INVALID, RMQ_ERR_CORRUPT, RMQ_ERR_NOMEM, RMQ_ERR_EXISTS (store in use by
- * another process). Since 0.1.0. */
+ * another process), RMQ_ERR_RESOLVE (an address that is none). Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out,
                                     rmq_error **err);
 

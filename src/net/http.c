@@ -4,6 +4,7 @@
 #include "net/http.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -79,10 +80,29 @@ static int port_of(struct evhttp_bound_socket *socket)
                                       : ntohs(((struct sockaddr_in *)(void *)&addr)->sin_port);
 }
 
+/* libevent writes to standard error why it finds none, and tells it to nobody. */
+static rmq_status check_address(const struct opening *opening)
+{
+    const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_ADDRCONFIG};
+    struct addrinfo *list = NULL;
+    int rc = getaddrinfo(opening->address, NULL, &hints, &list);
+    if (rc != 0) {
+        return rq_error_set(opening->err, RMQ_ERR_RESOLVE, "HTTP on %s:%u: %s", opening->address,
+                            opening->port, gai_strerror(rc));
+    }
+    freeaddrinfo(list);
+    return RMQ_OK;
+}
+
 static void open_it(void *arg)
 {
     struct opening *opening = arg;
     struct rq_http *http = opening->http;
+    opening->st = check_address(opening);
+    if (opening->st) {
+        return;
+    }
     http->server = evhttp_new(http->loop->base);
     if (!http->server) {
         opening->st = rq_error_set(opening->err, RMQ_ERR_NOMEM, "no memory for an HTTP server");

@@ -25,8 +25,8 @@ struct rq_http_page {
 /* Writes the page of a path ("/metrics"). Loop thread. */
 typedef void (*rq_http_fn)(void *user, const char *path, struct rq_http_page *page);
 
-/* address: numeric; port 0 = any free one. The loop is referenced. Errors: RMQ_ERR_IO,
- * RMQ_ERR_NOMEM. Not on the loop thread. */
+/* address: numeric, or a name of this machine; port 0 = any free one. The loop is referenced.
+ * Errors: RMQ_ERR_RESOLVE, RMQ_ERR_IO, RMQ_ERR_NOMEM. Not on the loop thread. */
 rmq_status rq_http_create(struct rq_loop *loop, const char *address, int port, rq_http_fn handler,
                           void *user, struct rq_http **out, rmq_error **err) RMQ_MUST_USE;
 int rq_http_port(const struct rq_http *http); /* the real one */

@@ -97,6 +97,22 @@ START_TEST(without_a_port_nothing_is_served)
 }
 END_TEST
 
+START_TEST(an_address_that_is_none_is_told_with_the_reason)
+{
+    rmq_broker_config *config = NULL;
+    rmq_broker *second = NULL;
+    rmq_error *err = NULL;
+    rmq_broker_config_create(&config, NULL);
+    rmq_broker_config_set(config, "metricsPort", "0", NULL);
+    rmq_broker_config_set(config, "metricsAddress", "no-such-host.invalid", NULL);
+    ck_assert_int_eq(rmq_broker_start(config, &second, &err), RMQ_ERR_RESOLVE);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "no-such-host.invalid"));
+    ck_assert_ptr_null(strstr(rmq_error_message(err), "in progress"));
+    rmq_error_destroy(err);
+    rmq_broker_config_destroy(config);
+}
+END_TEST
+
 Suite *metrics_suite(void);
 
 Suite *metrics_suite(void)
@@ -108,6 +124,7 @@ Suite *metrics_suite(void)
     tcase_add_test(tc, figures_are_told_in_the_text_form_of_prometheus);
     tcase_add_test(tc, every_row_of_the_table_is_told);
     tcase_add_test(tc, a_broker_that_cannot_store_is_not_well);
+    tcase_add_test(tc, an_address_that_is_none_is_told_with_the_reason);
     tcase_add_test(tc, other_paths_and_methods_are_refused);
     tcase_add_test(tc, without_a_port_nothing_is_served);
     suite_add_tcase(suite, tc);
