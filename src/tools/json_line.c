@@ -166,6 +166,28 @@ static bool set_delay(const struct line *line)
                  "not 0 … 18");
 }
 
+/* One that was mistyped would be missing from the message, unseen. */
+static bool knows_members(const struct line *line)
+{
+    static const char *const known[] = {"body",       "bodyBase64", "tag",         "keys",
+                                        "properties", "delayLevel", "messageGroup"};
+    const cJSON *item = NULL;
+    cJSON_ArrayForEach(item, line->object)
+    {
+        size_t i = 0;
+        while (i < sizeof known / sizeof known[0] && strcmp(known[i], item->string) != 0) {
+            i++;
+        }
+        if (i == sizeof known / sizeof known[0]) {
+            return wrong(line,
+                         "unknown member \"%.60s\": there are body, bodyBase64, tag, keys, "
+                         "properties, delayLevel, messageGroup",
+                         item->string);
+        }
+    }
+    return true;
+}
+
 /* A NUL would end a text too early, unseen. */
 static bool has_nul(const char *line, size_t length)
 {
@@ -213,8 +235,8 @@ bool tool_json_line(rmq_message *message, const char *text, size_t length,
     struct line line = {.message = message, .problem = problem};
     cJSON *object = parse(&line, text, length);
     line.object = object;
-    bool good = object != NULL && set_tag_and_group(&line) && set_keys(&line) &&
-                set_properties(&line) && set_delay(&line) && set_body(&line);
+    bool good = object != NULL && knows_members(&line) && set_tag_and_group(&line) &&
+                set_keys(&line) && set_properties(&line) && set_delay(&line) && set_body(&line);
     cJSON_Delete(object);
     return good;
 }

@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * A message as a line of JSON: {"body" or "bodyBase64", "tag", "keys", "properties", "delayLevel",
- * "messageGroup"}. Other members mean nothing here.
+ * "messageGroup"}. Any other member is an error.
  */
 #ifndef RQ_TOOLS_JSON_LINE_H
 #define RQ_TOOLS_JSON_LINE_H
