@@ -29,7 +29,7 @@ int tool_admin_open(struct tool_admin *a, const struct tool_usage *usage, int ar
     }
     rmq_error *err = NULL;
     rmq_status st = rmq_admin_create(tool_namesrv_addr(a->namesrv), &a->admin, &err);
-    return st == RMQ_OK ? TOOL_GO : tool_fail("connect", st, err);
+    return st == RMQ_OK ? TOOL_GO : tool_refuse("connect", st, err);
 }
 
 void tool_admin_close(struct tool_admin *a)

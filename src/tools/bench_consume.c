@@ -88,7 +88,7 @@ static int start(struct bench_consume *b)
     if (st == RMQ_OK) {
         st = rmq_consumer_start(b->consumer, &err);
     }
-    return st == RMQ_OK ? TOOL_GO : tool_fail("consumer", st, err);
+    return st == RMQ_OK ? TOOL_GO : tool_refuse("consumer", st, err);
 }
 
 static bool wait_over(struct bench_consume *b)

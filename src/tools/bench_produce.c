@@ -222,7 +222,7 @@ static int start_producer(struct bench_produce *b)
         options.max_async_in_flight = (int32_t)b->window;
     }
     rmq_status st = rmq_producer_create(&options, &b->producer, &err);
-    return st == RMQ_OK ? TOOL_GO : tool_fail("producer", st, err);
+    return st == RMQ_OK ? TOOL_GO : tool_refuse("producer", st, err);
 }
 
 static int measure(struct bench_produce *b)

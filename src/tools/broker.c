@@ -102,7 +102,7 @@ static int serve(struct broker *b, int signals)
         st = rmq_broker_start(b->config, &broker, &err);
     }
     if (st != RMQ_OK) {
-        return tool_fail("broker", st, err);
+        return b->file != NULL ? tool_fail("broker", st, err) : tool_refuse("broker", st, err);
     }
     printf("ready broker=%s namesrv=%s store=%s\n", rmq_broker_addr(broker),
            rmq_broker_namesrv_addr(broker), rmq_broker_store_path(broker));

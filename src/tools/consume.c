@@ -269,7 +269,7 @@ static int run(struct consume *c, int signals)
         st = rmq_consumer_start(c->consumer, &err);
     }
     if (st != RMQ_OK) {
-        return tool_fail("start", st, err);
+        return tool_refuse("start", st, err);
     }
     while (started < c->threads && pthread_create(&c->workers[started], NULL, work, c) == 0) {
         started++;
@@ -351,7 +351,7 @@ static int make_consumer(struct consume *c)
         st = rmq_consumer_create_from_config(config, NULL, NULL, &c->consumer, &err);
     }
     rmq_config_destroy(config);
-    return st == RMQ_OK ? TOOL_GO : tool_fail("consumer", st, err);
+    return st == RMQ_OK ? TOOL_GO : tool_refuse("consumer", st, err);
 }
 
 static const char text[] = "Receives messages as a member of a consumer group and prints each as a "

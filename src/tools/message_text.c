@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A received message as JSON. See message_text.h. */
+/* A received message, or an error, as text. See message_text.h. */
 #include "tools/message_text.h"
 
 #include <string.h>
@@ -53,4 +53,24 @@ void tool_json_message(struct tool_text *line, const rmq_message_view *view)
     tool_json_number(line, "storeTimestamp", rmq_message_view_store_timestamp_ms(view));
     tool_json_number(line, "reconsumeTimes", rmq_message_view_reconsume_times(view));
     tool_json_close(line);
+}
+
+void tool_print_error(bool json, const char *what, rmq_status st, const rmq_error *err)
+{
+    struct tool_text line = {0};
+    const char *words = err != NULL ? rmq_error_message(err) : rmq_status_text(st);
+    if (json) {
+        tool_json_open(&line);
+        tool_json_text(&line, "error", words);
+        tool_json_text(&line, "status", rmq_status_name(st));
+        tool_json_number(&line, "remoteCode", rmq_error_remote_code(err));
+        tool_json_raw(&line, "maybeStored", rmq_error_maybe_stored(err) ? "true" : "false");
+        tool_json_close(&line);
+        tool_text_flush(&line, stdout);
+    } else {
+        tool_text_format(&line, "rmq: %s: %s%s", what, words,
+                         rmq_error_maybe_stored(err) ? " (it may be stored all the same)" : "");
+        tool_text_flush(&line, stderr);
+    }
+    tool_text_free(&line);
 }

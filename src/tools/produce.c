@@ -14,6 +14,7 @@
 #include <rmq/producer.h>
 
 #include "tools/input.h"
+#include "tools/message_text.h"
 #include "tools/text.h"
 #include "tools/tool.h"
 
@@ -79,26 +80,6 @@ static void print_result(const struct produce *p, const rmq_send_result *result,
     tool_text_free(&line);
 }
 
-static void print_error(const struct produce *p, rmq_status st, const rmq_error *err)
-{
-    struct tool_text line = {0};
-    const char *words = err != NULL ? rmq_error_message(err) : rmq_status_text(st);
-    if (p->json) {
-        tool_json_open(&line);
-        tool_json_text(&line, "error", words);
-        tool_json_text(&line, "status", rmq_status_name(st));
-        tool_json_number(&line, "remoteCode", rmq_error_remote_code(err));
-        tool_json_raw(&line, "maybeStored", rmq_error_maybe_stored(err) ? "true" : "false");
-        tool_json_close(&line);
-        tool_text_flush(&line, stdout);
-    } else {
-        tool_text_format(&line, "rmq: not sent: %s%s", words,
-                         rmq_error_maybe_stored(err) ? " (it may be stored all the same)" : "");
-        tool_text_flush(&line, stderr);
-    }
-    tool_text_free(&line);
-}
-
 static void note_result(struct produce *p, const rmq_send_result *result, size_t count)
 {
     atomic_fetch_add_explicit(&p->acknowledged, (long long)count, memory_order_relaxed);
@@ -111,7 +92,7 @@ static void note_error(struct produce *p, rmq_status st, const rmq_error *err, s
 {
     atomic_fetch_add_explicit(&p->failed, (long long)count, memory_order_relaxed);
     for (size_t i = 0; i < count; i++) {
-        print_error(p, st, err);
+        tool_print_error(p->json, "not sent", st, err);
     }
 }
 
@@ -263,6 +244,10 @@ static int check_options(struct produce *p)
     if (p->batch > 1 && p->sharding_key != NULL) {
         return tool_wrong("--sharding-key does not go with --batch");
     }
+    if (p->batch > 1 &&
+        (p->input.delay_level > 0 || p->input.delay_ms > 0 || p->input.deliver_at_ms > 0)) {
+        return tool_wrong("a delay does not go with --batch");
+    }
     if (sources > 1) {
         return tool_wrong("give one of: a body, --file, --lines, --json-lines");
     }
@@ -333,7 +318,7 @@ static int start_producer(struct produce *p)
         st = rmq_producer_create_from_config(config, &p->producer, &err);
     }
     rmq_config_destroy(config);
-    return st == RMQ_OK ? TOOL_GO : tool_fail("producer", st, err);
+    return st == RMQ_OK ? TOOL_GO : tool_refuse("producer", st, err);
 }
 
 static const char text[] =

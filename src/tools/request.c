@@ -9,6 +9,7 @@
 #include <rmq/producer.h>
 
 #include "tools/input.h"
+#include "tools/message_text.h"
 #include "tools/text.h"
 #include "tools/tool.h"
 
@@ -57,7 +58,8 @@ static void ask(struct request *r, const rmq_message *message)
         rmq_message_view_release(reply);
         r->replied++;
     } else {
-        tool_fail("request", st, err);
+        tool_print_error(r->json, "request", st, err);
+        rmq_error_destroy(err);
         r->failed++;
     }
 }
@@ -98,7 +100,7 @@ static int check_options(struct request *r)
     input->left = r->body != NULL && r->count < 0 ? 1 : r->count;
     input->body = r->body;
     input->body_size = r->body != NULL ? strlen(r->body) : 0;
-    return TOOL_GO;
+    return tool_input_check(input) ? TOOL_GO : TOOL_USAGE;
 }
 
 static int start_producer(struct request *r)
@@ -109,7 +111,7 @@ static int start_producer(struct request *r)
     options.producer_group = r->group;
     options.namesrv_addr = tool_namesrv_addr(r->namesrv);
     rmq_status st = rmq_producer_create(&options, &r->producer, &err);
-    return st == RMQ_OK ? TOOL_GO : tool_fail("producer", st, err);
+    return st == RMQ_OK ? TOOL_GO : tool_refuse("producer", st, err);
 }
 
 int tool_request(int argc, char **argv)

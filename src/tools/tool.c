@@ -22,6 +22,12 @@ int tool_fail(const char *what, rmq_status st, rmq_error *err)
     return TOOL_FAILED;
 }
 
+int tool_refuse(const char *what, rmq_status st, rmq_error *err)
+{
+    (void)tool_fail(what, st, err);
+    return st == RMQ_ERR_INVALID ? TOOL_USAGE : TOOL_FAILED;
+}
+
 const char *tool_namesrv_addr(const char *given)
 {
     const char *set = getenv("NAMESRV_ADDR");

@@ -129,6 +129,10 @@ int tool_wrong(const char *format, ...) RMQ_PRINTF(1, 2);
 /* Prints the error with what was tried, frees it and returns TOOL_FAILED. */
 int tool_fail(const char *what, rmq_status st, rmq_error *err);
 
+/* The same for what was made of the command line alone: a value that the library refuses is
+ * TOOL_USAGE. */
+int tool_refuse(const char *what, rmq_status st, rmq_error *err);
+
 /* $NAMESRV_ADDR or the default when none was given. */
 const char *tool_namesrv_addr(const char *given);
 

@@ -31,7 +31,15 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
               "--property 'foo': not name=value");
     tl_expect("127.0.0.1:1", "produce -t T --property TAGS=a x 2>&1", 2, "a reserved name");
     tl_expect("127.0.0.1:1", "produce -t 'a topic' x 2>&1", 2, "byte 0x20 at 1");
-    tl_expect("127.0.0.1:1", "produce -t T -n 127.0.0.1:99999 x 2>&1", 1, "the port is not in 1");
+    tl_expect("127.0.0.1:1", "produce -t T -n 127.0.0.1:99999 x 2>&1", 2, "the port is not in 1");
+    tl_expect("127.0.0.1:1", "topic list -n 127.0.0.1:99999 2>&1", 2, "the port is not in 1");
+    tl_expect("127.0.0.1:1", "produce -t T --set foo=1 x 2>&1", 2, "\"foo\"");
+    tl_expect("127.0.0.1:1", "produce -t T --serialize XML x 2>&1", 2, "XML");
+    tl_expect("127.0.0.1:1", "produce -t T -g 'a b' x 2>&1", 2, "group \"a b\"");
+    tl_expect("127.0.0.1:1", "produce -t T --batch 2 --delay-level 1 --count 2 x 2>&1", 2,
+              "a delay does not go with --batch");
+    tl_expect("127.0.0.1:1", "request -t 'a topic' x 2>&1", 2, "byte 0x20 at 1");
+    tl_expect("127.0.0.1:1", "consume -t 'a topic' -g g 2>&1", 2, "byte 0x20 at 1");
     tl_expect("127.0.0.1:1",
               "consume -t T -g g --from timestamp --timestamp '2026-02-31 12:00:00' 2>&1", 2,
               "--timestamp is");
@@ -40,7 +48,7 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
               "--set needs name=value, not 'listenPort'");
     tl_expect("127.0.0.1:1", "consume -t T -g g --set pullBatchSize 2>&1", 2,
               "--set needs name=value, not 'pullBatchSize'");
-    tl_expect("127.0.0.1:1", "consume -t T -g g --set pullBatchsize=1 2>&1", 1,
+    tl_expect("127.0.0.1:1", "consume -t T -g g --set pullBatchsize=1 2>&1", 2,
               "did you mean \"pullBatchSize\"?");
 }
 
@@ -137,6 +145,12 @@ static void a_line_that_is_no_message_is_named_with_its_number_and_fault(void)
     tl_expect("127.0.0.1:1", "produce -t T --lines 2>&1 <<'END'\n\nEND", 1, "line 1: empty");
 }
 
+static void a_request_that_fails_is_told_as_json(void)
+{
+    tl_expect("127.0.0.1:1", "request -t T --timeout 100 -o json x 2> /dev/null", 1,
+              "\"maybeStored\":false");
+}
+
 static void an_input_that_cannot_be_read_is_no_end_of_it(void)
 {
     tl_expect("127.0.0.1:1", "produce -t T --lines 2>&1 < /", 1, "standard input: Is a directory");
@@ -181,7 +195,7 @@ static void a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_sto
 
 static void a_closed_output_is_no_place_for_other_files(void)
 {
-    tl_expect("", "broker --temporary --set listenPort=x 2>&1 >&-", 1, "is not a number in");
+    tl_expect("", "broker --temporary --set listenPort=x 2>&1 >&-", 2, "is not a number in");
     tl_expect("", "version 2>&1 >&-", 1, "standard output");
 }
 
@@ -190,6 +204,7 @@ int main(int argc, char **argv)
     static const struct tl_case cases[] = {
         TL_CASE(a_wrong_command_line_is_told_before_anything_is_done),
         TL_CASE(a_line_that_is_no_message_is_named_with_its_number_and_fault),
+        TL_CASE(a_request_that_fails_is_told_as_json),
         TL_CASE(an_input_that_cannot_be_read_is_no_end_of_it),
         TL_CASE(each_message_of_a_batch_is_printed_with_its_own_id),
         {"a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store",
