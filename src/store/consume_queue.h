@@ -70,6 +70,10 @@ rmq_status rq_consume_queue_discard(struct rq_consume_queue *queue, const char *
 rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
                                      rmq_error **err);
 
+/* Recovery: entries from number on are dropped; the one before it is a message's, or there is
+ * none. */
+rmq_status rq_consume_queue_cut(struct rq_consume_queue *queue, int64_t number, rmq_error **err);
+
 /* Recovery after a crash, before the log is followed from commit_log_from on: entries of messages
  * from there on go, as pages between them may be missing. They are made again. */
 rmq_status rq_consume_queue_rewind(struct rq_consume_queue *queue, int64_t commit_log_from,

@@ -156,11 +156,9 @@ static int64_t find_cut(struct rq_consume_queue *queue, int64_t commit_log_end)
     return keep;
 }
 
-rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
-                                     rmq_error **err)
+static rmq_status drop_from(struct rq_consume_queue *queue, int64_t keep, rmq_error **err)
 {
     int64_t end = rq_cq_end(queue);
-    int64_t keep = find_cut(queue, commit_log_end);
     if (keep == end) {
         return RMQ_OK;
     }
@@ -173,6 +171,20 @@ rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t com
     }
     rmq_status st = set_positions(queue, keep, err);
     return st == RMQ_OK ? rq_consume_queue_wipe_tail(queue, err) : st;
+}
+
+rmq_status rq_consume_queue_truncate(struct rq_consume_queue *queue, int64_t commit_log_end,
+                                     rmq_error **err)
+{
+    return drop_from(queue, find_cut(queue, commit_log_end), err);
+}
+
+rmq_status rq_consume_queue_cut(struct rq_consume_queue *queue, int64_t number, rmq_error **err)
+{
+    struct rq_store_entry last;
+    bool any = rq_consume_queue_entry(queue, number - 1, &last);
+    queue->max_commit_log_offset = any ? last.commit_log_offset + last.size : 0;
+    return drop_from(queue, number * RQ_CQ_ENTRY_BYTES, err);
 }
 
 rmq_status rq_consume_queue_rewind(struct rq_consume_queue *queue, int64_t commit_log_from,

@@ -45,18 +45,47 @@ static rmq_status take_marked(struct rq_store *store, const struct rq_record *re
     return marked ? rq_dispatch_record(store, record, err) : RMQ_OK;
 }
 
+/* Whether the log has message number of the queue where its entry says. */
+static bool entry_is_true(struct rq_store *store, struct rq_log_reader *reader,
+                          struct rq_consume_queue *queue, int64_t number)
+{
+    struct rq_store_entry entry;
+    struct rq_record record;
+    return rq_consume_queue_entry(queue, number, &entry) &&
+           rq_recover_read(store, reader, entry.commit_log_offset, &record) == RQ_RECORD_GOOD &&
+           (int32_t)record.size == entry.size && record.queue_offset == number &&
+           record.queue_id == queue->queue_id && rq_slice_eq(record.topic, queue->topic);
+}
+
+rmq_status rq_heal_cut(struct rq_store *store, struct rq_consume_queue *queue, rmq_error **err)
+{
+    struct rq_log_reader reader = {0};
+    int64_t max = rq_consume_queue_max(queue);
+    int64_t keep = max;
+    while (keep > rq_consume_queue_min(queue) && !entry_is_true(store, &reader, queue, keep - 1)) {
+        keep--;
+    }
+    rq_log_reader_done(&reader);
+    queue->rebuild = true;
+    return keep < max ? rq_consume_queue_cut(queue, keep, err) : RMQ_OK;
+}
+
 /* Of the queues that are marked for rebuilding, along the log once. */
 static rmq_status heal_marked(struct rq_store *store, int64_t upto, rmq_error **err)
 {
     struct rq_consume_queue *queue;
     int64_t from = upto;
-    for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
+    rmq_status st = RMQ_OK;
+    for (size_t i = 0; st == RMQ_OK && (queue = rq_queue_table_next(&store->queues, &i));
          rq_consume_queue_release(queue)) {
         if (queue->rebuild) {
+            st = rq_heal_cut(store, queue, err);
             from = queue->max_commit_log_offset < from ? queue->max_commit_log_offset : from;
         }
     }
-    rmq_status st = each_record(store, from, upto, take_marked, NULL, err);
+    if (st == RMQ_OK) {
+        st = each_record(store, from, upto, take_marked, NULL, err);
+    }
     for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));
          rq_consume_queue_release(queue)) {
         queue->rebuild = false;
@@ -91,12 +120,16 @@ static struct rq_consume_queue *queue_of(struct rq_store *store, const struct rq
                : NULL;
 }
 
-/* record: its first one from walked on. */
+/* record: its first one from walked on. A queue that ends before it and yet says to have what is
+ * behind it has a wrong entry, and lacks whatever this hides. */
 static bool lacks(struct rq_store *store, const struct rq_consume_queue *queue,
                   const struct rq_record *record, int64_t walked)
 {
-    return queue->max_commit_log_offset < walked && rq_commit_log_min(&store->log) < walked &&
-           record->queue_offset > rq_consume_queue_max(queue);
+    int64_t max = rq_consume_queue_max(queue);
+    bool wrong = record->queue_offset >= max &&
+                 record->commit_log_offset + record->size <= queue->max_commit_log_offset;
+    return wrong || (queue->max_commit_log_offset < walked &&
+                     rq_commit_log_min(&store->log) < walked && record->queue_offset > max);
 }
 
 struct ahead {

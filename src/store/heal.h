@@ -14,6 +14,10 @@
 rmq_status rq_heal_before(struct rq_store *store, const struct rq_record *record, int64_t walked,
                           int64_t *healed, rmq_error **err);
 
+/* Drops the entries of a queue behind the last one that the log agrees with, and marks the queue for
+ * rebuilding: what lacks entries may have wrong ones before the hole. */
+rmq_status rq_heal_cut(struct rq_store *store, struct rq_consume_queue *queue, rmq_error **err);
+
 /* Messages before upto of all queues that are marked for rebuilding. */
 rmq_status rq_heal_marked(struct rq_store *store, int64_t upto, rmq_error **err);
 

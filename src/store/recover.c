@@ -23,6 +23,7 @@
 struct known {
     int64_t end;
     int64_t begin;
+    struct rq_consume_queue *queue; /* the table's: nobody removes one during recovery */
 };
 
 static struct known last_known(struct rq_store *store)
@@ -37,6 +38,7 @@ static struct known last_known(struct rq_store *store)
             rq_consume_queue_entry(queue, max - 1, &entry)) {
             known.end = queue->max_commit_log_offset;
             known.begin = entry.commit_log_offset;
+            known.queue = queue;
         }
     }
     return known;
@@ -95,27 +97,41 @@ enum rq_record_kind rq_recover_read(struct rq_store *store, struct rq_log_reader
     return kind;
 }
 
-/* Start after a clean stop: behind the last message with an entry when that is really there, else
- * the file that it should be in. last_time: of that message, since older ones behind it are such as
- * another broker has cut off. */
-static int64_t normal_start(struct rq_store *store, int64_t *last_time)
+/* Whether that message is really there; then *time is when it was stored. */
+static bool is_there(struct rq_store *store, const struct known *known, int64_t *time)
 {
-    struct known known = last_known(store);
     struct rq_log_reader reader = {0};
     struct rq_record record;
-    int64_t start = rq_commit_log_min(&store->log);
-    if (known.end > 0 && rq_recover_read(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
-        known.begin + record.size == known.end) {
-        start = known.end;
-        *last_time = record.store_timestamp;
-    } else {
-        const struct rq_mapped_file_queue *files = &store->log.files;
-        for (size_t i = 0; i < files->count && files->files[i]->start <= known.end; i++) {
-            start = files->files[i]->start;
-        }
-    }
+    bool there = rq_recover_read(store, &reader, known->begin, &record) == RQ_RECORD_GOOD &&
+                 known->begin + record.size == known->end;
+    *time = there ? record.store_timestamp : *time;
     rq_log_reader_done(&reader);
-    return start;
+    return there;
+}
+
+/* Start after a clean stop: behind the last message with an entry when that is really there, else
+ * the file that it should be in, and such entries are dropped, for they hide messages. last_time:
+ * of that message, since older ones behind it are such as another broker has cut off. */
+static rmq_status normal_start(struct rq_store *store, int64_t *start, int64_t *last_time,
+                               rmq_error **err)
+{
+    struct known known = last_known(store);
+    *start = rq_commit_log_min(&store->log);
+    if (known.end > 0 && is_there(store, &known, last_time)) {
+        *start = known.end;
+        return RMQ_OK;
+    }
+    const struct rq_mapped_file_queue *files = &store->log.files;
+    for (size_t i = 0; i < files->count && files->files[i]->start <= known.end; i++) {
+        *start = files->files[i]->start;
+    }
+    rmq_status st = RMQ_OK;
+    int64_t time = 0;
+    while (st == RMQ_OK && known.end > 0 && !is_there(store, &known, &time)) {
+        st = rq_heal_cut(store, known.queue, err);
+        known = last_known(store);
+    }
+    return st;
 }
 
 /* Start after a crash: the newest file whose first record was on disk with its entries when the
@@ -347,14 +363,11 @@ static rmq_status rebuild(struct rq_store *store, const struct walk *walk, bool 
 static void set_last_time(struct rq_store *store, const struct walk *walk)
 {
     int64_t time = walk->last_time;
+    int64_t known_time = 0;
     struct known known = last_known(store);
-    struct rq_log_reader reader = {0};
-    struct rq_record record;
-    if (known.end > 0 && rq_recover_read(store, &reader, known.begin, &record) == RQ_RECORD_GOOD &&
-        record.store_timestamp > time) {
-        time = record.store_timestamp;
+    if (known.end > 0 && is_there(store, &known, &known_time) && known_time > time) {
+        time = known_time;
     }
-    rq_log_reader_done(&reader);
     store->log.last_timestamp = time;
     atomic_store_explicit(&store->dispatcher.last_time, time, memory_order_release);
 }
@@ -376,9 +389,17 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
     int64_t began_ms = rq_mono_ms();
     store->crashed = !normal;
     struct walk walk = {.normal = normal};
-    int64_t start = normal ? normal_start(store, &walk.last_time) : crash_start(store);
+    int64_t start = 0;
+    rmq_status st = RMQ_OK;
+    if (normal) {
+        st = normal_start(store, &start, &walk.last_time, err);
+    } else {
+        start = crash_start(store);
+    }
     walk.offset = start;
-    rmq_status st = rq_mend_cut_files(store, start, err);
+    if (st == RMQ_OK) {
+        st = rq_mend_cut_files(store, start, err);
+    }
     bool index_lost = false;
     if (st == RMQ_OK && !normal) {
         st = prepare(store, start, &index_lost, err);

@@ -60,6 +60,60 @@ START_TEST(a_damaged_entry_hides_its_own_message_only)
 }
 END_TEST
 
+/* Entry 145 becomes wrong and 146 none, so that the queue seems to end there. */
+static void end_wrongly(const struct fixture *fix, int queue_id, uint64_t offset)
+{
+    char name[FIXTURE_PATH];
+    char bytes[2 * 20] = "";
+    snprintf(name, sizeof name, "consumequeue/T/%d/00000000000000002800", queue_id);
+    rq_store_be64(bytes, offset);
+    rq_store_be32(bytes + 8, 256);
+    rq_store_be64(bytes + 20, UINT64_MAX);
+    rq_store_be32(bytes + 28, 256);
+    overwrite(fix, name, 5 * 20, bytes, sizeof bytes);
+}
+
+/* Opens a new store with 200 messages in each of two queues and in four log files, and one of a
+ * third queue behind them; closed. */
+static void make_three(struct fixture *fix)
+{
+    fixture_begin(fix);
+    fixture_open(fix);
+    for (unsigned i = 0; i < 2 * MESSAGES; i++) {
+        struct rq_msg msg = fixture_msg("T", (int)(i % 2), 500, i / 2, NULL);
+        fixture_append(fix, &msg);
+    }
+    struct rq_msg last = fixture_msg("T", 2, 500, 0, NULL);
+    fixture_append(fix, &last);
+    fixture_close(fix);
+}
+
+START_TEST(queues_that_lack_entries_are_built_again_whatever_their_last_ones_say)
+{
+    /* behind the log, within a message of its last file, a message's begin, and before all that
+     * recovery comes by */
+    static const uint64_t wrong[] = {0x6fffffffffffffff, 200000, 65536, 2000};
+    for (size_t i = 0; i < 2 * sizeof wrong / sizeof wrong[0]; i++) {
+        struct fixture fix;
+        make_three(&fix);
+        end_wrongly(&fix, 0, wrong[i / 2]);
+        end_wrongly(&fix, 1, 200000);
+        if (i % 2 == 1) { /* as after a kill */
+            close(open(fixture_path(&fix, "abort"), O_WRONLY | O_CREAT, 0644));
+        }
+        fixture_open(&fix);
+        for (int queue = 0; queue < 2; queue++) {
+            fixture_check_queue(&fix, "T", queue, MESSAGES, 0);
+            struct rq_msg msg = fixture_msg("T", queue, 500, MESSAGES, NULL);
+            ck_assert_int_eq(fixture_append(&fix, &msg).queue_offset, MESSAGES);
+        }
+        fixture_close(&fix);
+        ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_WHOLE);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
 START_TEST(a_queue_file_whose_name_is_no_multiple_of_its_size_is_made_again)
 {
     struct fixture fix;
@@ -153,6 +207,7 @@ Suite *damage_suite(void)
     TCase *tc = tcase_create("damage");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_damaged_entry_hides_its_own_message_only);
+    tcase_add_test(tc, queues_that_lack_entries_are_built_again_whatever_their_last_ones_say);
     tcase_add_test(tc, a_queue_file_whose_name_is_no_multiple_of_its_size_is_made_again);
     tcase_add_test(tc, a_log_file_at_the_end_of_all_numbers_is_passed_over);
     tcase_add_test(tc, times_of_an_index_file_that_cannot_be_are_no_trouble);
