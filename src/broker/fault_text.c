@@ -16,6 +16,7 @@
 
 #define WORDS_MAX  8
 #define REFUSED_MS 10000 /* nobody could take it back */
+#define DELAY_MS   1000
 
 struct words {
     char *items[WORDS_MAX];
@@ -71,12 +72,36 @@ static rmq_status wrong(rmq_error **err, const char *what)
     return rq_error_set(err, RMQ_ERR_INVALID, "fault: %s", what);
 }
 
+/* Whether the words from one on are all "name=value" with a listed name: one that was passed over
+ * would leave a fault that nobody meant. */
+static rmq_status check_rest(const struct words *words, size_t from, const char *names,
+                             rmq_error **err)
+{
+    for (size_t i = from; i < words->count; i++) {
+        const char *word = words->items[i];
+        size_t n = strcspn(word, "=");
+        if (word[n] != '=' || !rq_slice_is_listed(rq_slice(word, n), names)) {
+            return rq_error_set(err, RMQ_ERR_INVALID, "fault: %s does not take \"%s\"",
+                                words->items[0], word);
+        }
+    }
+    return RMQ_OK;
+}
+
 static rmq_status add_rule(rmq_broker *broker, const struct words *words, rmq_error **err)
 {
     int32_t code, times, response, ms;
+    rmq_status st = check_rest(words, 2,
+                               is(words, 0, "answer")  ? "times;code;remark"
+                               : is(words, 0, "delay") ? "times;ms"
+                                                       : "times",
+                               err);
+    if (st) {
+        return st;
+    }
     if (words->count < 2 || !rq_slice_to_i32(rq_slice_str(words->items[1]), &code) ||
         !number_of(words, "times", 1, &times) || !number_of(words, "code", 1, &response) ||
-        !number_of(words, "ms", 1000, &ms)) {
+        !number_of(words, "ms", DELAY_MS, &ms)) {
         return wrong(err, "a request code is expected after the verb, and numbers");
     }
     if (is(words, 0, "answer")) {
@@ -93,6 +118,10 @@ static rmq_status add_rule(rmq_broker *broker, const struct words *words, rmq_er
 static rmq_status refuse(rmq_broker *broker, const struct words *words, rmq_error **err)
 {
     int32_t ms;
+    rmq_status st = check_rest(words, 2, is(words, 1, "connections") ? "ms" : "", err);
+    if (st) {
+        return st;
+    }
     if (is(words, 1, "connections")) {
         if (!number_of(words, "ms", REFUSED_MS, &ms) || ms <= 0) {
             return wrong(err, "refuse connections ms=NUMBER");
@@ -110,9 +139,18 @@ static rmq_status refuse(rmq_broker *broker, const struct words *words, rmq_erro
     return RMQ_OK;
 }
 
+static rmq_status set_clock(rmq_broker *broker, const struct words *words, rmq_error **err)
+{
+    int64_t ms;
+    if (words->count < 2 || !rq_slice_to_i64(rq_slice_str(words->items[1]), &ms)) {
+        return wrong(err, "a number of milliseconds is expected after clock");
+    }
+    rmq_status st = check_rest(words, 2, "", err);
+    return st ? st : rmq_broker_fault_clock_offset(broker, ms, err);
+}
+
 static rmq_status run(rmq_broker *broker, const struct words *words, rmq_error **err)
 {
-    int64_t ms = 0;
     if (is(words, 0, "answer") || is(words, 0, "delay") || is(words, 0, "drop") ||
         is(words, 0, "cut")) {
         return add_rule(broker, words, err);
@@ -121,15 +159,18 @@ static rmq_status run(rmq_broker *broker, const struct words *words, rmq_error *
         return refuse(broker, words, err);
     }
     if ((is(words, 0, "pause") || is(words, 0, "resume")) && is(words, 1, "dispatch")) {
-        return rmq_broker_fault_pause_dispatch(broker, is(words, 0, "pause"), err);
+        rmq_status st = check_rest(words, 2, "", err);
+        return st ? st : rmq_broker_fault_pause_dispatch(broker, is(words, 0, "pause"), err);
     }
-    if (is(words, 0, "clock") && words->count > 1 &&
-        rq_slice_to_i64(rq_slice_str(words->items[1]), &ms)) {
-        return rmq_broker_fault_clock_offset(broker, ms, err);
+    if (is(words, 0, "clock")) {
+        return set_clock(broker, words, err);
     }
     if (is(words, 0, "clear")) {
-        rmq_broker_fault_clear(broker);
-        return RMQ_OK;
+        rmq_status st = check_rest(words, 1, "", err);
+        if (!st) {
+            rmq_broker_fault_clear(broker);
+        }
+        return st;
     }
     return wrong(err, "answer, delay, drop, cut, refuse, pause dispatch, resume dispatch, clock or "
                       "clear is expected");

@@ -71,11 +71,30 @@ END_TEST
 
 START_TEST(words_that_say_nothing_are_refused)
 {
-    static const char *const wrong[] = {
-        "", "dance", "answer", "answer x", "refuse all", "clock soon", "answer 30 times=many"};
+    static const char *const wrong[] = {"",
+                                        "dance",
+                                        "answer",
+                                        "answer x",
+                                        "refuse all",
+                                        "clock soon",
+                                        "answer 30 times=many",
+                                        "answer 30 tims=7 code=13",
+                                        "answer 30 times",
+                                        "delay 30 code=2",
+                                        "drop 30 ms=2",
+                                        "refuse writes ms=5",
+                                        "refuse nothing now",
+                                        "pause dispatch now",
+                                        "clock 1 s",
+                                        "clear now"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_msg(say(wrong[i])->header.code == RQ_RESP_SYSTEM_ERROR, "%s", wrong[i]);
     }
+    say("clock soon");
+    ck_assert(rq_slice_eq_str(raw->answer.header.remark,
+                              "fault: a number of milliseconds is expected after clock"));
+    ck_assert_int_eq(max_offset_code(), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SUCCESS);
 }
 END_TEST
 
