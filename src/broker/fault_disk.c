@@ -27,6 +27,9 @@ rmq_status rmq_broker_fault_disk(rmq_broker *broker, rmq_disk_op op, int nth, in
                             (int)op, nth, times, error_number);
     }
     rq_disk_fail(rq_store_disk(broker->store), ops[op], (uint64_t)nth - 1, times, error_number);
+    if (times == 0) {
+        rq_store_retry(broker->store);
+    }
     return RMQ_OK;
 }
 

@@ -61,6 +61,7 @@ void rmq_broker_fault_clear(rmq_broker *broker)
         rq_fault_refuse_connections_for(&broker->fault, 0);
         rq_disk_set_clock_offset(rq_store_disk(broker->store), 0);
         rq_disk_clear(rq_store_disk(broker->store));
+        rq_store_retry(broker->store);
         rq_store_pause_dispatch(broker->store, false);
     }
 }

@@ -238,6 +238,15 @@ bool rq_commit_log_has_room(struct rq_commit_log *log)
     return has_room;
 }
 
+void rq_commit_log_retry(struct rq_commit_log *log)
+{
+    rq_commit_log_enter(log);
+    if (log->refuse_until_ms != 0) {
+        log->refuse_until_ms = 1; /* long over; the next append tells that there is room again */
+    }
+    rq_commit_log_leave(log);
+}
+
 /* The time at which the lock was taken, so that no append reads the clock twice. */
 static int64_t store_time(struct rq_commit_log *log)
 {

@@ -100,6 +100,9 @@ int64_t rq_commit_log_held_ms(const struct rq_commit_log *log);
  * appends, so that the answer changes without any. Without the append lock. */
 bool rq_commit_log_has_room(struct rq_commit_log *log);
 
+/* The next append asks the disk again, although one was refused just now. Without the append lock. */
+void rq_commit_log_retry(struct rq_commit_log *log);
+
 /* Copies what is in write buffers to the files; returns up to where. Without the append lock. */
 int64_t rq_commit_log_commit(struct rq_commit_log *log);
 

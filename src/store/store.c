@@ -351,6 +351,11 @@ struct rq_disk *rq_store_disk(struct rq_store *store)
     return &store->disk;
 }
 
+void rq_store_retry(struct rq_store *store)
+{
+    rq_commit_log_retry(&store->log);
+}
+
 rmq_status rq_store_record_power(struct rq_store *store, rmq_error **err)
 {
     rmq_status st = rq_store_flush(store, err);

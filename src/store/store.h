@@ -209,6 +209,10 @@ void rq_store_pause_dispatch(struct rq_store *store, bool paused);
 /* The switchboard of the disk and the record for power cuts (store/disk.h), for tests. */
 struct rq_disk *rq_store_disk(struct rq_store *store);
 
+/* For tests: the disk has got well, so that the next append asks it for room even if one was refused
+ * just now. */
+void rq_store_retry(struct rq_store *store);
+
 /* Begins to record what is durable (store/disk.h), once everything that is stored is. */
 rmq_status rq_store_record_power(struct rq_store *store, rmq_error **err);
 

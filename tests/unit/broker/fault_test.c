@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* Misbehaviour on request: by functions, and in words by a change of settings. */
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,6 +117,20 @@ START_TEST(writes_are_refused_until_they_are_not)
     ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SUCCESS);
     ck_assert_int_eq(rmq_broker_fault_refuse_writes(broker, true, NULL), RMQ_OK);
     ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SERVICE_NOT_AVAILABLE);
+    rmq_broker_fault_clear(broker);
+    ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SUCCESS);
+}
+END_TEST
+
+START_TEST(a_disk_that_got_well_on_request_takes_the_next_message)
+{
+    ck_assert_int_eq(rmq_broker_fault_disk(broker, RMQ_DISK_MAP, 1, -1, EMFILE, NULL), RMQ_OK);
+    ck_assert_int_ne(try_to_send()->header.code, RQ_RESP_SUCCESS); /* there is no file yet */
+    ck_assert_int_eq(rmq_broker_fault_disk(broker, RMQ_DISK_MAP, 1, 0, 0, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_fault_disk(broker, RMQ_DISK_ALLOCATE, 1, -1, ENOSPC, NULL), RMQ_OK);
+    ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SERVICE_NOT_AVAILABLE);
+    struct rq_slice remark = raw->answer.header.remark; /* and not the refusal of before */
+    ck_assert_ptr_nonnull(memmem(remark.p, remark.n, "disk full", strlen("disk full")));
     rmq_broker_fault_clear(broker);
     ck_assert_int_eq(try_to_send()->header.code, RQ_RESP_SUCCESS);
 }
@@ -239,6 +254,7 @@ Suite *fault_suite(void)
     tcase_add_test(tc, words_that_say_nothing_are_refused);
     tcase_add_test(tc, a_broker_that_was_not_started_for_it_does_not_misbehave);
     tcase_add_test(tc, writes_are_refused_until_they_are_not);
+    tcase_add_test(tc, a_disk_that_got_well_on_request_takes_the_next_message);
     tcase_add_test(tc, connections_are_refused_and_the_open_ones_cut);
     tcase_add_test(tc, a_clock_that_jumps_delivers_what_was_delayed);
     tcase_add_test(tc, sends_are_turned_away_while_an_append_hangs);
