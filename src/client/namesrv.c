@@ -39,6 +39,7 @@ struct rq_namesrv {
     /* owned by the loop */
     struct server_set *set;
     bool down;   /* nobody answered the last query; logged */
+    bool closed; /* queries end without an answer, which is no fault of a server */
     bool silent; /* the address server failed; logged */
     int64_t interval_ms;
     struct rq_timer timer;
@@ -224,6 +225,7 @@ void rq_namesrv_start(struct rq_namesrv *servers, int64_t interval_ms)
 
 void rq_namesrv_stop(struct rq_namesrv *servers)
 {
+    servers->closed = true;
     rq_timer_stop(&servers->timer);
     if (servers->fetch) {
         rq_http_fetch_cancel(servers->fetch);
@@ -318,7 +320,7 @@ static void fail_query(struct query *query)
     }
     /* That the only one cannot be connected has been told by the connection. */
     bool told = query->set && query->set->count == 1 && !query->reached;
-    if (!servers->down && !told) {
+    if (!servers->down && !told && !servers->closed) {
         RQ_LOG(WARN, "no name server answers", "%s", rq_buf_cstr(&query->reasons));
     }
     servers->down = true;

@@ -11,6 +11,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/fake_namesrv.h"
 #include "lib/usage.h"
 
 #define LINES_MAX 100
@@ -129,6 +130,44 @@ static void a_missing_topic_is_told_once_and_once_when_it_is_there(void)
     tl_cluster_stop(&cluster);
 }
 
+static void ignore(const rmq_send_result *result, const rmq_error *err, void *user)
+{
+    (void)result;
+    (void)err;
+    (void)user;
+}
+
+static bool is_asked(void *namesrv)
+{
+    return tl_namesrv_asked(namesrv) > 0;
+}
+
+/* That nobody answers is not known yet, and now it never will be. */
+static void a_question_that_a_shutdown_ends_is_no_fault_of_the_name_server(void)
+{
+    rmq_producer_options options;
+    rmq_producer *producer = NULL;
+    rmq_message *message = NULL;
+    rmq_error *err = NULL;
+    struct tl_namesrv *silent = tl_namesrv_start();
+    tl_namesrv_silent(silent, true);
+    rmq_log_set(RMQ_LOG_WARN, keep_line, NULL);
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "loggers";
+    options.namesrv_addr = tl_namesrv_addr(silent);
+    options.send_msg_timeout_ms = 30000;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    TL_OK(rmq_message_create("One", &message, &err));
+    TL_EQUAL(rmq_message_copy_body(message, "x", 1), RMQ_OK);
+    TL_OK(rmq_producer_send_async(producer, message, ignore, NULL, &err));
+    TL_CHECK(tl_wait(is_asked, silent, 20000));
+    TL_EQUAL(rmq_producer_shutdown(producer, 1, NULL), RMQ_ERR_TIMEOUT);
+    rmq_producer_destroy(producer);
+    TL_EQUAL(count_lines("no name server answers"), 0);
+    rmq_message_destroy(message);
+    tl_namesrv_stop(silent);
+}
+
 static rmq_consume_result take(const rmq_message_view *const *messages, size_t count,
                                rmq_consume_context *context, void *user)
 {
@@ -179,6 +218,7 @@ int main(int argc, char **argv)
          a_dead_name_server_is_told_once_and_once_when_it_is_back, 60},
         {"a_missing_topic_is_told_once_and_once_when_it_is_there",
          a_missing_topic_is_told_once_and_once_when_it_is_there, 60},
+        TL_CASE(a_question_that_a_shutdown_ends_is_no_fault_of_the_name_server),
         TL_CASE(members_that_subscribe_different_topics_are_told),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
