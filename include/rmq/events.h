@@ -67,7 +67,8 @@ RMQ_API size_t rmq_events_take(rmq_events *events, rmq_event **out, size_t max, 
 /* Fields of an event, borrowed until it is destroyed. Since 0.1.0. */
 RMQ_API rmq_event_type rmq_event_get_type(const rmq_event *event);
 RMQ_API uint64_t rmq_event_token(const rmq_event *event);
-/* producer or consumer handle; NULL when it was destroyed meanwhile */
+/* Producer or consumer handle; NULL when it was destroyed before the event was taken. An event that
+ * had been taken by then keeps the address, which is good for comparing only. */
 RMQ_API void *rmq_event_source(const rmq_event *event);
 /* NULL unless SENT and stored */
 RMQ_API const rmq_send_result *rmq_event_send_result(const rmq_event *event);
