@@ -111,7 +111,7 @@ typedef struct rmq_producer_options {
 typedef void (*rmq_send_fn)(const rmq_send_result *result, const rmq_error *err, void *user);
 
 /* Chooses a queue: returns an index in 0 … count-1; anything else is RMQ_ERR_INVALID. Runs on the
- * sending thread; it must not shut the producer down, which waits for the send. */
+ * sending thread, where rmq_producer_shutdown, which would wait for the send, is RMQ_ERR_STATE. */
 typedef size_t (*rmq_queue_selector_fn)(const rmq_message *message, size_t count, void *user);
 
 /* The queues of a topic that take messages, sorted by broker name and queue id. */
@@ -468,8 +468,9 @@ RMQ_API rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest
  * with RMQ_ERR_CLOSED, and leaves the brokers. May be called twice, from any thread, from a
  * callback. When it has returned (outside a callback), no callback starts any more: it waits for
- * one that runs, of any client, however long that takes. RMQ_ERR_TIMEOUT when sends had to be cut
- * off. Since 0.1.0. */
+ * one that runs, of any client, however long that takes. Errors: RMQ_ERR_TIMEOUT when sends had to
+ * be cut off, RMQ_ERR_STATE in a selector, a choice, or a hook that runs before a send. Since
+ * 0.1.0. */
 RMQ_API rmq_status rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms,
                                          rmq_error **err);
 

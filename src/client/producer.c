@@ -267,6 +267,20 @@ rmq_status rq_producer_enter(struct rmq_producer *producer, rmq_error **err)
     return RMQ_OK;
 }
 
+static _Thread_local const struct rmq_producer *asking;
+
+const struct rmq_producer *rq_producer_set_asking(const struct rmq_producer *producer)
+{
+    const struct rmq_producer *before = asking;
+    asking = producer;
+    return before;
+}
+
+bool rq_producer_asks(const struct rmq_producer *producer)
+{
+    return asking == producer;
+}
+
 /* ---- hooks ---- */
 
 rmq_status rmq_producer_add_send_hook(rmq_producer *producer, const rmq_send_hook *hook,
@@ -289,9 +303,14 @@ rmq_status rq_producer_begin_hooks(struct rmq_producer *producer,
                                    rmq_error **err)
 {
     const struct rq_hooks *hooks = atomic_load_explicit(&producer->hooks, memory_order_acquire);
-    return hooks ? rq_hooks_begin(hooks, producer->options.producer_group, messages, count, mode,
-                                  out, err)
-                 : RMQ_OK;
+    if (!hooks) {
+        return RMQ_OK;
+    }
+    const struct rmq_producer *before = rq_producer_set_asking(producer);
+    rmq_status st =
+        rq_hooks_begin(hooks, producer->options.producer_group, messages, count, mode, out, err);
+    (void)rq_producer_set_asking(before);
+    return st;
 }
 
 /* ---- destruction ---- */

@@ -84,6 +84,12 @@ void rq_producer_unname(struct rq_named *named);
 rmq_status rq_producer_enter(struct rmq_producer *producer, rmq_error **err);
 void rq_producer_leave(struct rmq_producer *producer);
 
+/* Around calls to the program from inside a send of the producer, on the sender's thread: what was
+ * set before is returned, to be set again. asks: whether this thread is in such a call, where a
+ * shutdown would wait for the send for ever. */
+const struct rmq_producer *rq_producer_set_asking(const struct rmq_producer *producer);
+bool rq_producer_asks(const struct rmq_producer *producer);
+
 /* For the library's own messages (send-back to a retry topic): a producer on an instance that
  * somebody else holds, without a group of its own at the brokers. */
 rmq_status rq_producer_create_inner(struct rq_instance *instance,

@@ -163,6 +163,10 @@ rmq_status rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms, rmq
     if (rq_forked_since(producer->mark)) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the producer was made by the parent process");
     }
+    if (rq_producer_asks(producer)) {
+        return rq_error_set(err, RMQ_ERR_STATE,
+                            "a shutdown in a selector or hook of a send, for which it would wait");
+    }
     int64_t timeout = rq_timeout_ms(timeout_ms, SHUTDOWN_MS);
     rq_mutex_lock(&producer->lock);
     bool first = producer->life == LIFE_OPEN;

@@ -148,7 +148,8 @@ static size_t choose(const struct rq_send_target *target, const rmq_message *mes
     return index_by_key(target->key, route->publish_count);
 }
 
-static rmq_status set_chosen(const struct rq_send_target *target, const rmq_message *message,
+static rmq_status set_chosen(const struct rmq_producer *producer,
+                             const struct rq_send_target *target, const rmq_message *message,
                              struct rq_route *route, struct rq_route_queue *queue, rmq_error **err)
 {
     size_t count = route->publish_count;
@@ -156,7 +157,9 @@ static rmq_status set_chosen(const struct rq_send_target *target, const rmq_mess
         return rq_error_set(err, RMQ_ERR_NO_ROUTE, "topic %s has no queue that takes messages",
                             route->topic);
     }
+    const struct rmq_producer *before = rq_producer_set_asking(producer);
     size_t index = choose(target, message, route);
+    (void)rq_producer_set_asking(before);
     if (index >= count) {
         return rq_error_set(err, RMQ_ERR_INVALID, "the selector returned queue %zu of %zu", index,
                             count);
@@ -204,7 +207,7 @@ rmq_status rq_target_find(struct rmq_producer *producer, struct rq_send_target *
         return st;
     }
     st = target->broker_name ? set_given(target, *route, queue, err)
-                             : set_chosen(target, message, *route, queue, err);
+                             : set_chosen(producer, target, message, *route, queue, err);
     if (st != RMQ_OK) {
         rq_route_release(*route);
         *route = NULL;

@@ -375,6 +375,43 @@ static void a_callback_may_shut_down(void)
     tl_cluster_stop(&cluster);
 }
 
+static size_t shut_down_first(const rmq_message *message, size_t number, void *producer)
+{
+    (void)message;
+    (void)number;
+    TL_EQUAL(rmq_producer_shutdown(producer, 500, NULL), RMQ_ERR_STATE);
+    return 0;
+}
+
+static rmq_status shut_down_before(const rmq_send_context *context, void *producer)
+{
+    (void)context;
+    TL_EQUAL(rmq_producer_shutdown(producer, 500, NULL), RMQ_ERR_STATE);
+    return RMQ_OK;
+}
+
+/* It would wait for the send that asks, for ever. */
+static void inside_a_send_a_shutdown_is_refused(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_send_hook hook;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "shutdown", 8);
+    TL_OK(
+        rmq_producer_send_by_selector(producer, message, shut_down_first, producer, 0, NULL, &err));
+    rmq_send_hook_init(&hook, sizeof hook);
+    hook.check = shut_down_before;
+    hook.user = producer;
+    TL_OK(rmq_producer_add_send_hook(producer, &hook, &err));
+    TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    TL_OK(rmq_producer_shutdown(producer, 0, &err));
+    rmq_producer_destroy(producer);
+    rmq_message_destroy(message);
+    tl_cluster_stop(&cluster);
+}
+
 static void a_producer_that_never_met_a_server_ends_at_once(void)
 {
     rmq_error *err = NULL;
@@ -490,6 +527,7 @@ int main(int argc, char **argv)
         TL_CASE(many_threads_may_shut_down_at_once),
         TL_CASE(completions_that_nobody_has_taken_outlive_the_producer),
         TL_CASE(a_callback_may_shut_down),
+        TL_CASE(inside_a_send_a_shutdown_is_refused),
         TL_CASE(a_producer_that_never_met_a_server_ends_at_once),
         TL_CASE(a_send_that_waits_for_a_route_is_let_go),
         TL_CASE(handles_are_inert_in_a_forked_child),
