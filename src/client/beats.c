@@ -2,7 +2,7 @@
 /* Copyright The librmq Authors */
 /*
  * Heartbeats of an instance to its brokers: in turn, when members change, on a new connection, and
- * as probes of brokers that failed. I/O thread only. Counterparts:
+ * as probes of brokers that failed or whose connection ended. I/O thread only. Counterparts:
  * MQClientInstance.sendHeartbeatToAllBroker, LatencyFaultToleranceImpl's detector.
  */
 #include "base/json.h"
@@ -94,6 +94,7 @@ static void beat_answered(struct rq_request *request, rmq_status status, struct 
         }
     } else if (beat->health && status != RMQ_ERR_CLOSED && !instance->closing) {
         rq_fault_failed(beat->health, rq_mono_ms());
+        rq_topics_refresh_of(instance, beat->health->name);
         rq_beats_probe(instance);
     }
     if (status == RMQ_OK && beat->is_new && !instance->closing) {
@@ -198,8 +199,15 @@ void rq_beats_connected(struct rq_instance *instance, struct rq_peer *peer)
 
 /* ---- probes ---- */
 
-/* Sends a heartbeat to each suspect broker; returns whether there is one. */
-static bool probe_suspects(struct rq_instance *instance)
+/* Suspect, or without the connection that it had. */
+static bool is_away(const struct rq_broker_entry *entry, const struct rq_broker_addr *master)
+{
+    return atomic_load_explicit(&entry->health->suspect, memory_order_relaxed) ||
+           (master->peer && !rq_peer_connected(master->peer));
+}
+
+/* Sends a heartbeat to each broker that may be away; returns whether there is one. */
+static bool probe_away(struct rq_instance *instance)
 {
     struct rq_buf body;
     rq_buf_init(&body, 0);
@@ -210,8 +218,7 @@ static bool probe_suspects(struct rq_instance *instance)
     while (rq_buf_status(&body) == RMQ_OK && (item = rq_map_next(&instance->brokers, &i))) {
         struct rq_broker_entry *entry = item->value;
         struct rq_broker_addr *master = rq_brokers_addr(entry, RQ_MASTER_ID);
-        if (master && entry->health &&
-            atomic_load_explicit(&entry->health->suspect, memory_order_relaxed)) {
+        if (master && entry->health && is_away(entry, master)) {
             any = true;
             send_beat(instance, rq_brokers_peer(instance, master), entry->health,
                       rq_slice(body.data, body.len), PROBE_TIMEOUT_MS, false);
@@ -224,7 +231,7 @@ static bool probe_suspects(struct rq_instance *instance)
 static void probe(struct rq_timer *timer)
 {
     struct rq_instance *instance = RQ_CONTAINER_OF(timer, struct rq_instance, probe_timer);
-    if (!probe_suspects(instance)) {
+    if (!probe_away(instance)) {
         instance->probe_interval_ms = PROBE_FIRST_MS;
         return;
     }
@@ -237,6 +244,15 @@ void rq_beats_probe(struct rq_instance *instance)
 {
     if (!instance->closing && !rq_timer_running(&instance->probe_timer)) {
         rq_timer_start(instance->loop, &instance->probe_timer, instance->probe_interval_ms);
+    }
+}
+
+void rq_beats_disconnected(struct rq_instance *instance, const struct rq_peer *peer)
+{
+    bool master = false;
+    if (!instance->closing && !rq_list_empty(&instance->members) &&
+        rq_brokers_of_peer(instance, peer, &master) && master) {
+        rq_beats_probe(instance);
     }
 }
 

@@ -79,6 +79,13 @@ static void on_connected(void *user, struct rq_peer *peer)
     rq_beats_connected(user, peer);
 }
 
+static void on_disconnected(void *user, struct rq_peer *peer, rmq_status why)
+{
+    if (why != RMQ_ERR_TIMEOUT) { /* that is idleness */
+        rq_beats_disconnected(user, peer);
+    }
+}
+
 static rmq_status connect_parts(struct rq_instance *instance,
                                 const struct rq_instance_options *wanted,
                                 const struct addresses *namesrv, rmq_error **err)
@@ -90,6 +97,7 @@ static rmq_status connect_parts(struct rq_instance *instance,
     const struct rq_peers_options options = {
         .on_request = rq_instance_on_request,
         .on_connected = on_connected,
+        .on_disconnected = on_disconnected,
         .user = instance,
         .max_async = INT32_MAX,
         .max_queued = wanted->max_queued_bytes ? wanted->max_queued_bytes : MAX_QUEUED_DEFAULT};

@@ -88,6 +88,8 @@ void rq_topics_stop(struct rq_instance *instance);
 void rq_instance_topics_free(struct rq_instance *instance);
 /* A send to the topic failed: refreshed soon, at most once a second. Loop. */
 void rq_topics_refresh_soon(struct rq_instance *instance, const char *topic);
+/* The same for all topics of a broker that does not answer: it may have another address by now. */
+void rq_topics_refresh_of(struct rq_instance *instance, const char *broker_name);
 
 /* brokers.c: loop */
 void rq_brokers_free(struct rq_instance *instance);
@@ -110,6 +112,8 @@ void rq_beats_start(struct rq_instance *instance);
 void rq_beats_stop(struct rq_instance *instance);
 /* A connection was made: tells its broker who is here. */
 void rq_beats_connected(struct rq_instance *instance, struct rq_peer *peer);
+/* A connection ended: probes its broker unless another one is there soon. */
+void rq_beats_disconnected(struct rq_instance *instance, const struct rq_peer *peer);
 /* A broker was marked suspect: probes it in the background until it answers. */
 void rq_beats_probe(struct rq_instance *instance);
 

@@ -351,6 +351,18 @@ void rq_topics_refresh_soon(struct rq_instance *instance, const char *name)
     }
 }
 
+void rq_topics_refresh_of(struct rq_instance *instance, const char *broker_name)
+{
+    size_t i = 0;
+    struct rq_map_entry *entry;
+    while ((entry = rq_map_next(&instance->topics, &i))) {
+        const struct rq_topic *topic = entry->value;
+        if (topic->route && rq_route_find_broker(topic->route, rq_slice_str(broker_name))) {
+            rq_topics_refresh_soon(instance, topic->name);
+        }
+    }
+}
+
 /* ---- look-ups ---- */
 
 /* Without any it may be out of date: the topic is made just now, or a broker was away. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* A topic changes under a consumer that runs: more queues, fewer, and a topic that is deleted and
- * made again. */
+/* A topic changes under a consumer that runs: more queues, fewer, a topic that is made, or deleted and
+ * made again, and one whose broker moves. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/detour.h"
 #include "lib/usage.h"
 
 static struct tl_seen seen;
@@ -158,6 +159,30 @@ static void a_topic_is_consumed_as_soon_as_a_producer_of_the_same_client_made_it
     tl_cluster_stop(&cluster);
 }
 
+/* Nobody polls: that the broker does not answer is what makes the consumer ask. */
+static void a_broker_is_followed_to_another_address(void)
+{
+    struct tl_detour detour;
+    char brokers[160];
+    tl_detour_start(&detour, 1, NULL);
+    rmq_consumer_options options = tl_consumer_options(&detour.through);
+    options.listener = tl_seen_listener;
+    options.listener_user = &seen;
+    options.poll_name_server_interval_ms = 3600000;
+    rmq_consumer *consumer = tl_consumer_start(&detour.through, &options);
+    tl_send_some(&detour.cluster, 0, 1);
+    tl_seen_wait(&seen, 1, 20000);
+    struct tl_proxy *other = tl_proxy_start(rmq_broker_addr(detour.cluster.broker));
+    snprintf(brokers, sizeof brokers, "broker-a@%s", tl_proxy_addr(other));
+    tl_namesrv_brokers(detour.namesrv, NULL, brokers, 1);
+    tl_proxy_refuse(detour.proxy, true);
+    tl_send_some(&detour.cluster, 1, 1);
+    tl_seen_wait(&seen, 2, 30000);
+    rmq_consumer_destroy(consumer);
+    tl_proxy_stop(other);
+    tl_detour_stop(&detour);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -166,6 +191,7 @@ int main(int argc, char **argv)
         TL_CASE(a_topic_that_is_made_again_is_read_from_its_beginning),
         TL_CASE(a_topic_that_is_made_again_is_read_from_its_beginning_in_order),
         TL_CASE(a_topic_is_consumed_as_soon_as_a_producer_of_the_same_client_made_it),
+        TL_CASE(a_broker_is_followed_to_another_address),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
