@@ -34,6 +34,8 @@ void rq_store_result_release(struct rq_store_result *result)
 
 struct get {
     struct rq_store *store;
+    int32_t queue_id;
+    int64_t number; /* of the message that is looked at */
     struct rq_store_result *out;
     const struct rq_store_filter *filter;
     struct rq_log_reader reader;
@@ -99,7 +101,8 @@ static bool add_ref(struct rq_store_result *out, const char *p, size_t n,
     return true;
 }
 
-/* The message of an entry, whose file is there; NULL when it is not. */
+/* The message of an entry, whose file is there; NULL when it is not, or when the entry is wrong:
+ * what is not the message would make those beside it unreadable for a client. */
 static const char *find_message(struct get *get, const struct rq_store_entry *entry)
 {
     size_t left = 0;
@@ -109,7 +112,9 @@ static const char *find_message(struct get *get, const struct rq_store_entry *en
         get->looked_at = get->reader.file;
         get->readable = rq_mapped_file_can_read(get->reader.file);
     }
-    return p && get->readable && entry->size > 0 && left >= (size_t)entry->size ? p : NULL;
+    bool there = p && get->readable && entry->size > 0 && left >= (size_t)entry->size;
+    bool right = there && rq_record_is_message(p, (size_t)entry->size, get->queue_id, get->number);
+    return right ? p : NULL;
 }
 
 /* One entry; false ends the scan before it. */
@@ -154,6 +159,7 @@ static void scan(struct get *get, const struct rq_cq_run *run, int64_t offset)
     get->out->status = RQ_GET_NO_MATCHED_MESSAGE;
     for (; i < run->count; i++) {
         struct rq_store_entry entry;
+        get->number = offset + (int64_t)i;
         if (rq_cq_read(run->p + i * RQ_CQ_ENTRY_BYTES, &entry) && !take_entry(get, &entry)) {
             break;
         }
@@ -226,6 +232,7 @@ static void get_from(struct rq_store *store, struct rq_consume_queue *queue, int
 {
     int64_t end = rq_commit_log_committed(&store->log);
     struct get get = {.store = store,
+                      .queue_id = queue->queue_id,
                       .out = out,
                       .filter = filter,
                       .log_end = end,

@@ -185,6 +185,14 @@ size_t rq_record_bytes(const char *p, size_t n, size_t left)
     return fits ? size : 0;
 }
 
+bool rq_record_is_message(const char *p, size_t n, int32_t queue_id, int64_t number)
+{
+    size_t head = n < RQ_RECORD_HEAD_MAX ? n : RQ_RECORD_HEAD_MAX;
+    return n > RQ_RECORD_BLANK_BYTES && rq_record_bytes(p, head, n) == n &&
+           (int32_t)rq_load_be32(p + RQ_MSG_AT_QUEUE_ID) == queue_id &&
+           (int64_t)rq_load_be64(p + RQ_MSG_AT_QUEUE_OFFSET) == number;
+}
+
 enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
                                    struct rq_record *out)
 {

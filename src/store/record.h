@@ -77,6 +77,10 @@ enum rq_record_kind rq_record_read(const char *p, size_t left, bool check_crc,
 #define RQ_RECORD_HEAD_MAX 112 /* up to the size of the body, with IPv6 hosts */
 size_t rq_record_bytes(const char *p, size_t n, size_t left);
 
+/* Whether the n bytes at p begin as a record of that size does, of message number of a queue with
+ * that id. Looks at nothing behind the head. */
+bool rq_record_is_message(const char *p, size_t n, int32_t queue_id, int64_t number);
+
 /* Whether the record at p has the property RQ_RECORD_CRC_NAME, and it is right. */
 bool rq_record_crc_ok(const char *p, const struct rq_record *record);
 

@@ -60,6 +60,35 @@ START_TEST(a_damaged_entry_hides_its_own_message_only)
 }
 END_TEST
 
+START_TEST(an_entry_with_another_message_is_passed_over)
+{
+    /* message 9, its middle, its begin, and bytes that are too few for one */
+    static const struct {
+        int64_t number;
+        int32_t shift;
+        int32_t size;
+    } wrong[] = {{9, 0, 0}, {9, 50, 0}, {5, 0, -1}, {5, 0, 1}, {5, 0, -200}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct fixture fix;
+        struct rq_store_result result;
+        char bytes[12];
+        make(&fix);
+        struct rq_msg msg = fixture_msg("T", 0, 100, 0, "KEYS\1k\2");
+        int32_t size = (int32_t)rq_msg_encoded_size(&msg);
+        rq_store_be64(bytes, (uint64_t)(wrong[i].number * size + wrong[i].shift));
+        rq_store_be32(bytes + 8, (uint32_t)(size + wrong[i].size));
+        overwrite(&fix, "consumequeue/T/0/00000000000000000000", 5 * 20, bytes, sizeof bytes);
+        fixture_open(&fix);
+        fixture_get(&fix, "T", 0, 0, 32, &result);
+        ck_assert_int_eq(result.status, RQ_GET_FOUND);
+        ck_assert_int_eq(result.next_begin_offset, 20); /* the end of that file */
+        ck_assert_int_eq(result.msg_count, 19);
+        rq_store_result_release(&result);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
 /* Entry 145 becomes wrong and 146 none, so that the queue seems to end there. */
 static void end_wrongly(const struct fixture *fix, int queue_id, uint64_t offset)
 {
@@ -207,6 +236,7 @@ Suite *damage_suite(void)
     TCase *tc = tcase_create("damage");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_damaged_entry_hides_its_own_message_only);
+    tcase_add_test(tc, an_entry_with_another_message_is_passed_over);
     tcase_add_test(tc, queues_that_lack_entries_are_built_again_whatever_their_last_ones_say);
     tcase_add_test(tc, a_queue_file_whose_name_is_no_multiple_of_its_size_is_made_again);
     tcase_add_test(tc, a_log_file_at_the_end_of_all_numbers_is_passed_over);
