@@ -41,6 +41,8 @@ typedef enum rmq_expression_type {
     RMQ_EXPRESSION_SQL92 = 1 /* a condition on properties */
 } rmq_expression_type;
 
+/* Where a group begins that has no offset for a queue yet. In a queue whose first message ever is
+ * still in memory the broker lets it begin with that one, whatever is said here. */
 typedef enum rmq_consume_from_where {
     RMQ_CONSUME_FROM_LAST_OFFSET = 0,
     RMQ_CONSUME_FROM_FIRST_OFFSET = 1,

@@ -114,7 +114,8 @@ static const struct rq_option consumer_options[] = {
      "How the members of a group share the queues; the same in all members."},
     {"consumeFromWhere", RQ_OPT_ENUM, CONSUMER(consume_from_where), "CONSUME_FROM_LAST_OFFSET", 0,
      0, "CONSUME_FROM_LAST_OFFSET|CONSUME_FROM_FIRST_OFFSET|CONSUME_FROM_TIMESTAMP",
-     "Where a group begins that has no offset for a queue yet."},
+     "Where a group begins that has no offset for a queue yet. Brokers let it begin at the first "
+     "message of a young queue (its number 0 is still in memory), whatever is said here."},
     NUMBER64("consumeTimestamp", CONSUMER(consume_timestamp_ms), "0", 0, 9223372036854775807,
              "For CONSUME_FROM_TIMESTAMP: ms since 1970; 0 = half an hour before the start."),
     NUMBER32("consumeThreadNums", CONSUMER(consume_thread_nums), "20", 1, 1000,

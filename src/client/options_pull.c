@@ -79,7 +79,8 @@ static const struct rq_option lite_options[] = {
     CLIENT_ROWS(LITE),
     {"consumeFromWhere", RQ_OPT_ENUM, LITE(consume_from_where), "CONSUME_FROM_LAST_OFFSET", 0, 0,
      "CONSUME_FROM_LAST_OFFSET|CONSUME_FROM_FIRST_OFFSET|CONSUME_FROM_TIMESTAMP",
-     "Where a group begins that has no offset for a queue yet."},
+     "Where a group begins that has no offset for a queue yet. Brokers let it begin at the first "
+     "message of a young queue (its number 0 is still in memory), whatever is said here."},
     NUMBER64("consumeTimestamp", LITE(consume_timestamp_ms), "0", 0, 9223372036854775807,
              "For CONSUME_FROM_TIMESTAMP: ms since 1970; 0 = half an hour before the start."),
     BOOLEAN("autoCommit", LITE(auto_commit), "true",
@@ -117,7 +118,8 @@ static const struct rq_option pop_options[] = {
      "Appended to the client id as @<unitName>."},
     {"consumeFromWhere", RQ_OPT_ENUM, POP(consume_from_where), "CONSUME_FROM_LAST_OFFSET", 0, 0,
      "CONSUME_FROM_LAST_OFFSET|CONSUME_FROM_FIRST_OFFSET",
-     "Where a group begins that has no offset for a queue yet."},
+     "Where a group begins that has no offset for a queue yet. Brokers let it begin at the first "
+     "message of a young queue (its number 0 is still in memory), whatever is said here."},
     NUMBER64("popInvisibleTime", POP(pop_invisible_time_ms), "60000", 1000, 300000,
              "ms for which a popped message is nobody else's."),
     BOOLEAN("consumeOrderly", POP(consume_orderly), "false",

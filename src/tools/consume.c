@@ -391,7 +391,10 @@ static int parse(struct consume *c, int argc, char **argv)
         {0, "strategy", TOOL_TEXT, &c->strategy, "NAME",
          "how members share queues: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH", 0, 0},
         {0, "from", TOOL_TEXT, &c->from, "WHERE",
-         "first, last (default) or timestamp: where a group without offset begins", 0, 0},
+         "first, last (default) or timestamp: where a group without offset begins; in a queue "
+         "whose "
+         "first message is still there and in memory, with that one",
+         0, 0},
         {0, "timestamp", TOOL_TEXT, &c->time, "TIME",
          "for --from timestamp: milliseconds since 1970 or YYYY-MM-DD HH:MM:SS", 0, 0},
         {'c', "count", TOOL_NUMBER, &c->count, "N", "end after so many messages", 1, INT64_MAX},
