@@ -21,6 +21,9 @@
 /* a topic without a route is asked for at growing intervals up to this */
 #define UNKNOWN_ROUTE_MOST_MS 10000
 
+/* members that are not known for longer are no longer those of a heartbeat that is on its way */
+#define MEMBERS_WARN_MS 3000
+
 static void on_route(struct rq_watch *watch, struct rq_route *route);
 static void on_retry(struct rq_timer *timer);
 static void rebalance(struct rq_subscribed *topic);
@@ -345,6 +348,17 @@ rmq_status rq_rebalance_apply_assignments(struct rq_subscribed *topic,
     return st;
 }
 
+/* A topic or a broker that is only written to. The retry topic is the broker's own. */
+static void note_unreadable(struct rq_subscribed *topic)
+{
+    int64_t now = rq_loop_now(topic->consumer->loop);
+    if (!topic->is_retry && now >= topic->quiet_until_ms) {
+        topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
+        RQ_LOG(WARN, "nothing is consumed: the topic has no queue that may be read",
+               "group=%s topic=%s", topic->consumer->options.consumer_group, topic->topic);
+    }
+}
+
 static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_names *ids)
 {
     struct share share;
@@ -352,7 +366,11 @@ static rmq_status apply_members(struct rq_subscribed *topic, const struct rq_nam
     if (st == RMQ_OK) {
         share_fill(&share, topic, ids);
         /* A topic without readable queues has nothing to share: what we have is given up. */
-        st = share.queue_count > 0 ? share_compute(&share, topic) : RMQ_OK;
+        if (share.queue_count > 0) {
+            st = share_compute(&share, topic);
+        } else {
+            note_unreadable(topic);
+        }
     }
     if (st == RMQ_OK) {
         share_take(&share, topic);
@@ -374,17 +392,44 @@ static bool names_us(const struct rq_subscribed *topic, const struct rq_names *i
     return false;
 }
 
-static void note_failure(struct rq_subscribed *topic, rmq_status status, struct rq_in *answer)
+/* status: of the answer; st: what came of it, which an answer of success need not be. */
+static void tell_failure(const struct rq_subscribed *topic, rmq_status status, rmq_status st,
+                         const struct rq_in *answer, bool warn)
 {
-    if (!topic->failing) {
-        rmq_error *err = NULL;
-        rq_answer_error(status, answer ? answer->header : NULL, topic->topic, "member list", &err);
-        RQ_LOG(INFO, "members of the group are not known, the share stays",
-               "group=%s topic=%s why=%s", topic->consumer->options.consumer_group, topic->topic,
-               rmq_error_message(err));
-        rmq_error_destroy(err);
+    rmq_error *err = NULL;
+    const char *broker = answer ? rq_conn_remote(answer->conn) : "of the topic";
+    if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
+        rq_error_set(&err, st, "member list: broker %s does not name this member: %s", broker,
+                     rmq_status_text(st));
+    } else {
+        rq_answer_error(status, answer ? answer->header : NULL, broker, "member list", &err);
     }
-    topic->failing = true;
+    const char *group = topic->consumer->options.consumer_group;
+    if (warn) {
+        RQ_LOG(WARN, "members of the group are still not known: does the broker have the group?",
+               "group=%s topic=%s why=%s", group, topic->topic, rmq_error_message(err));
+    } else {
+        RQ_LOG(INFO, "members of the group are not known, the share stays",
+               "group=%s topic=%s why=%s", group, topic->topic, rmq_error_message(err));
+    }
+    rmq_error_destroy(err);
+}
+
+/* A broker does not know a group before its first heartbeat, and never one that it may not create.
+ * A broker that is away is net's to tell. */
+static void note_failure(struct rq_subscribed *topic, rmq_status status, rmq_status st,
+                         const struct rq_in *answer)
+{
+    int64_t now = rq_loop_now(topic->consumer->loop);
+    if (!topic->failing) {
+        topic->failing = true;
+        topic->failing_ms = now;
+        tell_failure(topic, status, st, answer, false);
+    } else if (status == RMQ_OK && now - topic->failing_ms >= MEMBERS_WARN_MS &&
+               now >= topic->quiet_until_ms) {
+        topic->quiet_until_ms = now + RQ_WARN_EVERY_MS;
+        tell_failure(topic, status, st, answer, true);
+    }
     /* "No consumer for this group": the broker has not had our heartbeat, or has forgotten it. */
     rq_instance_heartbeat(topic->consumer->instance);
     retry_later(topic);
@@ -425,7 +470,7 @@ static void on_members(struct rq_ask *ask, rmq_status status, struct rq_in *answ
     if (st == RMQ_ERR_UNSUPPORTED) {
         topic->again = true; /* asked for the members instead */
     } else if (st != RMQ_OK) {
-        note_failure(topic, status, answer);
+        note_failure(topic, status, st, answer);
     } else {
         topic->failing = false;
         topic->settled = true;

@@ -62,6 +62,7 @@ struct rq_subscribed {
     bool asking;
     bool again;             /* asked for once more meanwhile */
     bool failing;           /* the last member list failed: logged */
+    int64_t failing_ms;     /* since then */
     int64_t quiet_until_ms; /* refused pulls and questions are not logged before this */
     /* a broker did not know the subscription: since when this goes on, and the last time */
     int64_t forgotten_since_ms;

@@ -211,6 +211,31 @@ static void members_that_subscribe_different_topics_are_told(void)
     tl_cluster_stop(&cluster);
 }
 
+static void expect_told(const char *key, const char *value, void *words)
+{
+    struct tl_cluster cluster;
+    const char *options[] = {key, value, NULL};
+    tl_cluster_start_with(&cluster, 2, options);
+    tl_cluster_needs_own(&cluster);
+    rmq_log_set(RMQ_LOG_WARN, keep_line, NULL);
+    rmq_consumer *consumer = member_for(&cluster, cluster.topic);
+    TL_CHECK(tl_wait(is_told, words, 20000));
+    TL_EQUAL(count_lines(words), 1);
+    rmq_consumer_destroy(consumer);
+    tl_cluster_stop(&cluster);
+}
+
+static void a_group_that_the_broker_may_not_create_is_told_with_its_words(void)
+{
+    expect_told("autoCreateSubscriptionGroup", "false", "no consumer for this group");
+    TL_EQUAL(count_lines("why=member list: broker 127.0.0.1:"), 1);
+}
+
+static void a_topic_that_may_not_be_read_is_told(void)
+{
+    expect_told("brokerPermission", "2", "the topic has no queue that may be read");
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -220,6 +245,8 @@ int main(int argc, char **argv)
          a_missing_topic_is_told_once_and_once_when_it_is_there, 60},
         TL_CASE(a_question_that_a_shutdown_ends_is_no_fault_of_the_name_server),
         TL_CASE(members_that_subscribe_different_topics_are_told),
+        TL_CASE(a_group_that_the_broker_may_not_create_is_told_with_its_words),
+        TL_CASE(a_topic_that_may_not_be_read_is_told),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
