@@ -257,7 +257,8 @@ RMQ_API rmq_status rmq_consumer_resume_queue(rmq_consumer *consumer, const char 
                                              rmq_error **err);
 
 /* Number of workers from now on, 1 … 1000; those beyond it end when their listener returns. Any
- * thread. RMQ_ERR_STATE without a listener. Counterpart: updateCorePoolSize. Since 0.1.0. */
+ * thread. Errors: RMQ_ERR_INVALID, RMQ_ERR_STATE (without a listener), RMQ_ERR_FORKED. Counterpart:
+ * updateCorePoolSize. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_set_consume_thread_nums(rmq_consumer *consumer, int32_t threads,
                                                         rmq_error **err);
 

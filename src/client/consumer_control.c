@@ -123,6 +123,9 @@ rmq_status rmq_consumer_set_consume_thread_nums(rmq_consumer *consumer, int32_t 
         return rq_error_set(err, RMQ_ERR_INVALID, "consumeThreadNums %d: not 1 … %d", (int)threads,
                             RQ_POOL_THREADS_MOST);
     }
+    if (rq_instance_forked(consumer->instance)) {
+        return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
+    }
     if (!consumer->options.listener) {
         return rq_error_set(err, RMQ_ERR_STATE, "a consumer without listener has no workers");
     }

@@ -376,6 +376,7 @@ static void a_forked_child_leaves_the_consumer_alone(void)
     pid_t child = fork();
     if (child == 0) {
         bool good = rmq_consumer_subscribe(consumer, "other", "*", NULL) == RMQ_ERR_FORKED &&
+                    rmq_consumer_set_consume_thread_nums(consumer, 30, NULL) == RMQ_ERR_FORKED &&
                     rmq_consumer_shutdown(consumer, 1000, NULL) == RMQ_ERR_FORKED;
         rmq_consumer_destroy(consumer);
         _exit(good ? 0 : 1);
