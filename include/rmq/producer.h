@@ -302,10 +302,11 @@ RMQ_API rmq_status rmq_producer_send_event_with(rmq_producer *producer, const rm
                                                 const rmq_send_options *options, uint64_t token,
                                                 rmq_error **err);
 
-/* Sends without an answer: RMQ_OK says only that the request was handed to a connection, or kept
- * until there is one. The first send to a topic waits for its route up to sendMsgTimeout. Any
- * thread. Errors: RMQ_ERR_BUSY (too much is not written yet), and those of rmq_producer_send but
- * RMQ_ERR_BROKER. Since 0.1.0. */
+/* Sends without an answer: RMQ_OK says only that the request was handed to a connection, or is kept
+ * until there is one or sendMsgTimeout has passed; one that is dropped then, or at the shutdown, is
+ * counted as failed in the statistics, and a line of the log says so. The first send to a topic
+ * waits for its route up to sendMsgTimeout. Any thread. Errors: RMQ_ERR_BUSY (too much is not
+ * written yet), and those of rmq_producer_send but RMQ_ERR_BROKER. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send_oneway(rmq_producer *producer, const rmq_message *message,
                                             rmq_error **err);
 

@@ -77,7 +77,7 @@ void rq_instance_oneway(struct rq_instance *instance, struct rq_peer *peer, int 
     spec.flag = RQ_FLAG_ONEWAY;
     struct rq_out *out = peer ? rq_out_make(&spec, body) : NULL;
     if (out) {
-        (void)rq_peer_oneway(peer, out, rq_deadline_ms(RQ_API_TIMEOUT_MS));
+        (void)rq_peer_oneway(peer, out, rq_deadline_ms(RQ_API_TIMEOUT_MS), NULL, NULL);
     }
 }
 

@@ -473,7 +473,7 @@ rmq_status rq_send_oneway(struct rq_send_op *op, rmq_error **err)
     rmq_status st = make_frame(op, RQ_FLAG_ONEWAY, &out);
     if (st == RMQ_OK) {
         st = rq_peer_connected(master) ? rq_peer_send(master, out)
-                                       : rq_peer_oneway(master, out, op->deadline_ms);
+                                       : rq_send_keep_oneway(op, master, out);
     }
     op->last_status = st;
     return st == RMQ_OK ? st

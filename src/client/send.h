@@ -63,6 +63,7 @@ struct rq_send_op {
     bool half;  /* a half message of a transaction */
     bool reply; /* to a request */
     bool fixed_queue;
+    bool kept; /* one-way, without a connection: not counted with the operation */
     int32_t flag;
     int32_t sys_flag;
     int32_t reconsume_times;
@@ -113,7 +114,7 @@ struct rq_send_counts {
     uint64_t failed;
     uint64_t maybe_stored; /* of the failed */
     uint64_t cut_off;      /* by shutdown */
-    uint64_t oneway;       /* handed over */
+    uint64_t oneway;       /* handed to a connection */
     uint64_t retries;
     uint64_t busy; /* refused: the window was full */
 };
@@ -150,6 +151,7 @@ struct rq_send_pool {
     int64_t window_bytes;
     unsigned room_waiters;
     struct rq_send_counts counts;
+    bool dropping; /* the last one-way send that waited for a connection was dropped; logged */
     struct rq_executor *executor; /* from the first asynchronous send on */
 };
 

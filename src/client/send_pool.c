@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
 #include "client/send_priv.h"
@@ -196,6 +197,7 @@ static void reset_op(struct rq_send_op *op, struct rq_send_pool *pool,
     op->half = false;
     op->reply = false;
     op->fixed_queue = false;
+    op->kept = false;
     op->queue = (struct rq_route_queue){0};
     op->last = NULL;
     op->attempt = 0;
@@ -289,11 +291,44 @@ void rq_send_count_locked(struct rq_send_op *op)
     if (op->has_result) {
         counts->stored++;
     } else if (op->mode == RQ_SEND_ONEWAY && op->last_status == RMQ_OK) {
-        counts->oneway++;
+        counts->oneway += !op->kept;
     } else {
         counts->failed++;
         counts->maybe_stored += op->maybe_stored;
     }
+}
+
+static void kept_is_over(void *user, struct rq_peer *peer, rmq_status status)
+{
+    struct rq_send_pool *pool = user;
+    rq_mutex_lock(&pool->lock);
+    bool first = status != RMQ_OK && !pool->dropping;
+    pool->dropping = status != RMQ_OK;
+    pool->counts.oneway += status == RMQ_OK;
+    pool->counts.failed += status != RMQ_OK;
+    rq_send_unlock_and_drop(pool, 1);
+    if (first) {
+        rmq_error *why = NULL;
+        (void)rq_peer_error(peer, status, &why);
+        RQ_LOG(WARN, "one-way sends are lost: no connection took them in time", "reason=\"%s\"",
+               rmq_error_message(why));
+        rmq_error_destroy(why);
+    }
+}
+
+rmq_status rq_send_keep_oneway(struct rq_send_op *op, struct rq_peer *peer, struct rq_out *out)
+{
+    struct rq_send_pool *pool = op->pool;
+    op->kept = true;
+    rq_mutex_lock(&pool->lock);
+    pool->refs++;
+    rq_mutex_unlock(&pool->lock);
+    rmq_status st = rq_peer_oneway(peer, out, op->deadline_ms, kept_is_over, pool);
+    if (st != RMQ_OK) {
+        rq_mutex_lock(&pool->lock);
+        rq_send_unlock_and_drop(pool, 1);
+    }
+    return st;
 }
 
 void rq_send_pool_counts(struct rq_send_pool *pool, struct rq_send_counts *counts, int32_t *window,

@@ -34,6 +34,10 @@ void rq_send_leave_window_locked(struct rq_send_op *op);
 /* An operation is off the active list, or the callbacks have run. */
 void rq_send_tell_drain_locked(struct rq_send_pool *pool);
 
+/* A one-way send that waits for its connection: it is counted when that has it, or it is dropped.
+ * Errors of rq_peer_oneway. */
+rmq_status rq_send_keep_oneway(struct rq_send_op *op, struct rq_peer *peer, struct rq_out *out);
+
 /* A send is over: counts it, once. */
 void rq_send_count_locked(struct rq_send_op *op);
 

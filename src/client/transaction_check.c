@@ -119,7 +119,7 @@ static rmq_status send_answer(struct rmq_producer *producer, const struct check 
         rq_out_destroy(out);
         return st;
     }
-    return rq_peer_oneway(check->peer, out, rq_deadline_ms(ANSWER_MS));
+    return rq_peer_oneway(check->peer, out, rq_deadline_ms(ANSWER_MS), NULL, NULL);
 }
 
 static void leave_trace(struct rmq_producer *producer, const struct check *check,

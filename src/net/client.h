@@ -98,9 +98,13 @@ rmq_status rq_peer_call_reply(struct rq_peer *peer, struct rq_out *out, int64_t 
 /* A frame that expects no answer: one-way request, or an answer to the peer's request. Takes out
  * in any case. Not connected: RMQ_ERR_DISCONNECTED, and a connection is begun; RMQ_ERR_BUSY when
  * max_oneway are queued. To wait for the connection instead use rq_peer_oneway, which keeps the
- * frame until connected or deadline_ms. */
+ * frame until connected or deadline_ms, whatever fails in between. Then over (NULL: nobody asks) is
+ * called once for each RMQ_OK, on the loop or within rq_peer_oneway: RMQ_OK when a connection has
+ * the frame, else why it was dropped. */
 rmq_status rq_peer_send(struct rq_peer *peer, struct rq_out *out);
-rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms);
+typedef void rq_oneway_over(void *user, struct rq_peer *peer, rmq_status status);
+rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms,
+                          rq_oneway_over *over, void *user);
 
 /* Drops the current connection, as when the peer said that it goes away; a new one is made at
  * once. Any thread. */

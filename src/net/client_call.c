@@ -184,13 +184,19 @@ bool rq_peer_take_back(struct rq_peer *peer, struct rq_call *call)
 /* A one-way frame that waits for a connection. */
 struct waiting_oneway {
     struct rq_call call;
+    rq_oneway_over *over;
+    void *user;
+    bool sent; /* a connection has it */
 };
 
 static void oneway_done(struct rq_call *call, rmq_status st, struct rq_in *in)
 {
-    (void)st;
+    struct waiting_oneway *oneway = RQ_CONTAINER_OF(call, struct waiting_oneway, call);
     (void)in;
-    rq_free(RQ_CONTAINER_OF(call, struct waiting_oneway, call));
+    if (oneway->over) {
+        oneway->over(oneway->user, call->peer, oneway->sent ? RMQ_OK : st);
+    }
+    rq_free(oneway);
 }
 
 static void oneway_written(void *arg)
@@ -236,25 +242,25 @@ rmq_status rq_peer_send(struct rq_peer *peer, struct rq_out *out)
 }
 
 /* A connection that comes up meanwhile takes the frame as it is: no answer will come to it. */
-static rmq_status wait_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms)
+static rmq_status wait_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms,
+                              rq_oneway_over *over, void *user, struct rq_conn **conn)
 {
     struct waiting_oneway *oneway = rq_calloc(1, sizeof *oneway);
     rmq_status st = oneway ? rq_buf_status(&out->head) : RMQ_ERR_NOMEM;
-    struct rq_conn *conn = NULL;
     if (st == RMQ_OK) {
         oneway->call.done = oneway_done;
-        conn = conn_or_wait(peer, &oneway->call, out, deadline_ms, RQ_WAIT, &st);
+        oneway->over = over;
+        oneway->user = user;
+        *conn = conn_or_wait(peer, &oneway->call, out, deadline_ms, RQ_PATIENT, &st);
     }
-    if (st != RMQ_OK || conn) {
+    if (st != RMQ_OK || *conn) {
         rq_free(oneway);
-    }
-    if (conn) {
-        return send_oneway(conn, out);
     }
     return st == RMQ_OK ? st : refuse(out, st);
 }
 
-rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms)
+rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms,
+                          rq_oneway_over *over, void *user)
 {
     rmq_status st = admit_oneway(peer->peers, out);
     if (st != RMQ_OK) {
@@ -262,9 +268,16 @@ rmq_status rq_peer_oneway(struct rq_peer *peer, struct rq_out *out, int64_t dead
     }
     struct rq_conn *conn = rq_peer_conn(peer);
     if (!conn) {
-        return wait_oneway(peer, out, deadline_ms);
+        st = wait_oneway(peer, out, deadline_ms, over, user, &conn);
     }
-    return send_oneway(conn, out);
+    if (!conn) {
+        return st;
+    }
+    st = send_oneway(conn, out);
+    if (st == RMQ_OK && over) {
+        over(user, peer, st);
+    }
+    return st;
 }
 
 /* ---- loop: the waiting list ---- */
@@ -282,7 +295,8 @@ void rq_peer_flush_locked(struct rq_peer *peer, struct rq_conn *conn, struct rq_
         struct rq_out *out = call->out;
         call->out = NULL;
         if (call->done == oneway_done) {
-            rq_conn_send(conn, out);
+            RQ_CONTAINER_OF(call, struct waiting_oneway, call)->sent =
+                rq_conn_send(conn, out) == RMQ_OK;
             rq_list_add_tail(failed, &call->node);
         } else if (rq_call_enter(conn, call, out, call->deadline_ms) != RMQ_OK) {
             rq_list_add_tail(failed, &call->node);

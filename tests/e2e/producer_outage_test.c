@@ -217,26 +217,37 @@ struct late_broker {
     rmq_broker *broker;
 };
 
-static void *start_late(void *arg)
+static void late_come(struct late_broker *late)
 {
-    struct late_broker *late = arg;
     rmq_error *err = NULL;
     rmq_broker_config *config = NULL;
-    tl_pause(DOWN_MS);
     TL_OK(rmq_broker_config_create(&config, &err));
     TL_OK(rmq_broker_config_set(config, "listenPort", strrchr(late->addr, ':') + 1, &err));
     TL_OK(rmq_broker_start(config, &late->broker, &err));
     rmq_broker_config_destroy(config);
+    /* More queues than a send that was quicker makes: in any case it is registered now. */
+    TL_OK(rmq_broker_create_topic(late->broker, "Topic", 8, &err));
+}
+
+static void *start_late(void *arg)
+{
+    tl_pause(DOWN_MS);
+    late_come(arg);
     return NULL;
 }
 
-static void late_begin(struct late_broker *late)
+static void late_expect(struct late_broker *late)
 {
     char brokers[128];
     close(tl_port_silent(late->addr, sizeof late->addr));
     late->namesrv = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "late@%s", late->addr);
     tl_namesrv_brokers(late->namesrv, "Topic", brokers, 4);
+}
+
+static void late_begin(struct late_broker *late)
+{
+    late_expect(late);
     TL_EQUAL(pthread_create(&late->thread, NULL, start_late, late), 0);
 }
 
@@ -259,6 +270,67 @@ static void a_send_waits_for_its_only_broker_until_the_deadline(void)
     TL_EQUAL(tl_stored(rmq_broker_namesrv_addr(late.broker), "Topic"), 1);
     rmq_message_destroy(message);
     rmq_producer_destroy(producer);
+    late_stop(&late);
+}
+
+static void count_losses(rmq_log_level level, const char *line, void *user)
+{
+    (void)level;
+    if (strstr(line, "one-way sends are lost")) {
+        atomic_fetch_add((atomic_int *)user, 1);
+    }
+}
+
+struct outcome {
+    rmq_producer *producer;
+    const char *text; /* in the statistics */
+};
+
+static bool has_come_about(void *arg)
+{
+    const struct outcome *outcome = arg;
+    rmq_error *err = NULL;
+    char *json = NULL;
+    TL_OK(rmq_producer_stats(outcome->producer, &json, &err));
+    bool has = strstr(json, outcome->text) != NULL;
+    rmq_string_free(json);
+    return has;
+}
+
+static void send_five_oneway(rmq_producer *producer, const rmq_message *message, int64_t timeout_ms)
+{
+    rmq_error *err = NULL;
+    rmq_send_options how;
+    rmq_send_options_init(&how, sizeof how);
+    how.timeout_ms = timeout_ms;
+    for (int i = 0; i < 5; i++) {
+        TL_OK(rmq_producer_send_oneway_with(producer, message, &how, &err));
+    }
+}
+
+/* Connections are refused while they wait. */
+static void one_way_sends_wait_for_their_broker_and_lost_ones_are_told(void)
+{
+    struct late_broker late;
+    static atomic_int losses;
+    late_expect(&late);
+    rmq_log_set(RMQ_LOG_WARN, count_losses, &losses);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(late.namesrv), 600000);
+    rmq_message *message = tl_message("Topic", "outage", 6);
+    expect_unreached(producer, message, 100);
+    send_five_oneway(producer, message, 1);
+    TL_CHECK(tl_wait(has_come_about, &(struct outcome){producer, "\"failed\":6,"}, WAIT_MS));
+    TL_EQUAL(atomic_load(&losses), 1);
+    send_five_oneway(producer, message, 0);
+    expect_unreached(producer, message, 1500);
+    TL_CHECK(has_come_about(&(struct outcome){producer, "\"inFlight\":5,"}));
+    late_come(&late);
+    TL_CHECK(tl_wait(has_come_about, &(struct outcome){producer, "\"oneway\":5,"}, WAIT_MS));
+    TL_CHECK(has_come_about(&(struct outcome){producer, "\"failed\":7,"}));
+    TL_EQUAL(atomic_load(&losses), 1);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
     late_stop(&late);
 }
 
@@ -588,6 +660,7 @@ int main(int argc, char **argv)
         TL_CASE(a_dead_broker_gives_an_error_that_names_it),
         TL_CASE(a_send_that_nobody_listens_to_says_so),
         TL_CASE(a_send_waits_for_its_only_broker_until_the_deadline),
+        TL_CASE(one_way_sends_wait_for_their_broker_and_lost_ones_are_told),
         TL_CASE(sends_by_a_key_keep_their_order_while_the_broker_is_away),
         TL_CASE(a_lost_answer_is_reported_as_maybe_stored),
         TL_CASE(refusals_that_may_pass_are_tried_again_and_others_are_not),

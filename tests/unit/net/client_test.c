@@ -226,8 +226,8 @@ START_TEST(one_way_frames_arrive_and_are_bounded)
     world_start(&world, &options);
     int sent = 0;
     while (sent < 1000) {
-        rmq_status st =
-            rq_peer_oneway(world.peer, world_request(CODE_COUNT, "x", 1), rq_deadline_ms(5000));
+        rmq_status st = rq_peer_oneway(world.peer, world_request(CODE_COUNT, "x", 1),
+                                       rq_deadline_ms(5000), NULL, NULL);
         ck_assert(st == RMQ_OK || st == RMQ_ERR_BUSY);
         sent += st == RMQ_OK;
     }
@@ -275,7 +275,7 @@ START_TEST(a_one_way_frame_awaits_no_answer_when_the_connection_comes_just_then)
     wait_for(&world.disconnected, 1);
     struct rq_out *out = world_request(CODE_COUNT, "x", 1);
     atomic_store(&waiter, &self);
-    ck_assert_int_eq(rq_peer_oneway(world.peer, out, rq_deadline_ms(20000)), RMQ_OK);
+    ck_assert_int_eq(rq_peer_oneway(world.peer, out, rq_deadline_ms(20000), NULL, NULL), RMQ_OK);
     ck_assert_ptr_null(atomic_load(&waiter));
     wait_for(&world.oneways, 1);
     ck_assert_uint_eq(calls_of(world.peer), 0);
