@@ -4,8 +4,8 @@
  * Peers: the remote addresses of one client (or of a broker that registers with name servers), one
  * connection each, on one loop. A peer connects in the background at first use and again whenever
  * its connection ends while somebody holds it: at once the first time, then with back-off (100 ms,
- * growing to 4 s, with jitter: a producer and a consumer in one process stay below one attempt per
- * second and address together). Each attempt resolves the name anew and tries all its addresses. An
+ * growing to 4 s, with jitter, but 1 s at most while calls wait: a process is about one attempt per
+ * second and address at most). Each attempt resolves the name anew and tries all its addresses. An
  * outage is logged when it starts and when it ends. Counterpart: NettyRemotingClient.
  */
 #ifndef RQ_NET_CLIENT_H

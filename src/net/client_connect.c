@@ -19,6 +19,7 @@
 #define BACKOFF_GROWTH     4
 #define BACKOFF_PRESENT_MS 200
 #define STEADY_MS          5000 /* a connection that lived so long was a good one */
+#define WANTED_MS          1000 /* the back-off while calls wait, at most */
 
 static void look(struct rq_peer *peer);
 
@@ -33,12 +34,14 @@ static int64_t jitter(struct rq_peer *peer, int64_t ms)
     return ms / 2 + (int64_t)(peer->seed >> 16) % (ms / 2 + 1);
 }
 
-static int64_t next_backoff(struct rq_peer *peer)
+static void back_off_locked(struct rq_peer *peer)
 {
     const struct rq_peers_options *options = &peer->peers->options;
+    int64_t now = rq_loop_now(peer->peers->loop);
     int64_t ms = peer->backoff_ms ? peer->backoff_ms * BACKOFF_GROWTH : options->backoff_first_ms;
     peer->backoff_ms = ms < options->backoff_most_ms ? ms : options->backoff_most_ms;
-    return jitter(peer, peer->backoff_ms);
+    peer->next_attempt_ms = now + jitter(peer, peer->backoff_ms);
+    peer->wanted_attempt_ms = now + jitter(peer, WANTED_MS);
 }
 
 static void log_failure(struct rq_peer *peer, const char *reason)
@@ -82,7 +85,7 @@ static void attempt_failed(struct rq_peer *peer, rmq_status st, const char *reas
     peer->connecting = false;
     peer->failing = true;
     peer->failure = st;
-    peer->next_attempt_ms = rq_loop_now(peer->peers->loop) + next_backoff(peer);
+    back_off_locked(peer);
     rq_free(peer->reason);
     peer->reason = copy;
     rq_peer_take_waiting_locked(peer, false, &failed);
@@ -103,7 +106,7 @@ static void on_conn_request(struct rq_conn *conn, struct rq_in *in)
 /* When to connect again: at once after a good connection, else with back-off, or a peer that
  * accepts and closes would keep us busy. One that answered before is there: it is not waited for as
  * long as one that is away. */
-static void plan_after_close(struct rq_peer *peer, const struct rq_conn *conn)
+static void plan_after_close_locked(struct rq_peer *peer, const struct rq_conn *conn)
 {
     int64_t now = rq_loop_now(peer->peers->loop);
     if (conn->answer_size > 0 && peer->backoff_ms > BACKOFF_PRESENT_MS) {
@@ -113,7 +116,7 @@ static void plan_after_close(struct rq_peer *peer, const struct rq_conn *conn)
         peer->backoff_ms = 0;
         peer->next_attempt_ms = now;
     } else {
-        peer->next_attempt_ms = now + next_backoff(peer);
+        back_off_locked(peer);
     }
 }
 
@@ -124,7 +127,7 @@ static void on_conn_close(struct rq_conn *conn, rmq_status why)
     const struct rq_peers_options *options = &peers->options;
     rq_mutex_lock(&peer->lock);
     peer->conn = NULL;
-    plan_after_close(peer, conn);
+    plan_after_close_locked(peer, conn);
     rq_mutex_unlock(&peer->lock);
     if (options->on_disconnected) {
         options->on_disconnected(options->user, peer, why);
@@ -254,7 +257,9 @@ static void look(struct rq_peer *peer)
     bool waiting = !rq_list_empty(&peer->waiting);
     bool held = is_held(peer);
     int64_t first = rq_peer_first_deadline_locked(peer);
-    int64_t due = peer->next_attempt_ms;
+    /* A call comes for its own reason, and perhaps its broker with it. */
+    bool sooner = waiting && peer->wanted_attempt_ms < peer->next_attempt_ms;
+    int64_t due = sooner ? peer->wanted_attempt_ms : peer->next_attempt_ms;
     rq_mutex_unlock(&peer->lock);
     bool wanted = !settled && (waiting || (held && !peer->dormant));
     bool later = wanted && due > rq_loop_now(loop);

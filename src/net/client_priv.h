@@ -54,8 +54,9 @@ struct rq_peer {
     int64_t attempt_ms;      /* when the last attempt began */
     bool failing;            /* it, or the one before, failed */
     rmq_status failure;      /* why */
-    int64_t next_attempt_ms; /* not before */
-    char *reason;            /* text, or NULL */
+    int64_t next_attempt_ms; /* not before, unless calls wait and */
+    int64_t wanted_attempt_ms;
+    char *reason; /* text, or NULL */
 
     struct rq_task kick_task; /* posted at most once at a time: kick_posted */
 

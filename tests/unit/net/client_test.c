@@ -159,6 +159,26 @@ START_TEST(an_outage_is_survived_and_calls_that_wait_go_through)
 }
 END_TEST
 
+/* The wait after a failure, at least 30 s here, is for a peer that nobody asks for. */
+START_TEST(a_call_does_not_wait_for_the_back_off)
+{
+    struct world_options options = {.peers.backoff_first_ms = 60000,
+                                    .peers.backoff_most_ms = 60000};
+    world_start(&world, &options);
+    wait_for(&world.connected, 1);
+    uint16_t port = rq_server_port(world.server);
+    world_stop_server(&world);
+    wait_for(&world.disconnected, 1);
+    int64_t deadline = rq_deadline_ms(20000);
+    while (atomic_load(&world.log_lines) == 0 && rq_mono_ms() < deadline) {
+        ck_assert_int_ne(world_echo(&world, "x", 1, 100), RMQ_OK);
+    }
+    world_start_server(&world, NULL, port);
+    ck_assert_int_eq(world_echo(&world, "x", 1, 15000), RMQ_OK);
+    world_stop(&world);
+}
+END_TEST
+
 START_TEST(a_connection_is_made_again_without_a_call)
 {
     world_start(&world, NULL);
@@ -423,6 +443,7 @@ Suite *client_suite(void)
     tcase_add_test(tc, bad_addresses_are_refused);
     tcase_add_test(tc, a_refused_connection_fails_calls_by_their_mode);
     tcase_add_test(tc, an_outage_is_survived_and_calls_that_wait_go_through);
+    tcase_add_test(tc, a_call_does_not_wait_for_the_back_off);
     tcase_add_test(tc, a_connection_is_made_again_without_a_call);
     tcase_add_test(tc, a_server_that_closes_at_once_is_not_stormed);
     tcase_add_test(tc, an_idle_connection_closes_and_comes_back_when_used);
