@@ -85,7 +85,7 @@ static void beat_answered(struct rq_request *request, rmq_status status, struct 
     struct rq_instance *instance = beat->instance;
     if (status == RMQ_OK && beat->health) {
         if (rq_fault_alive(beat->health)) {
-            RQ_LOG(WARN, "broker answers again", "broker=%s", beat->health->name);
+            RQ_LOG(INFO, "broker answers again", "broker=%s", beat->health->name);
         }
         if (answer->header->code != RQ_RESP_SUCCESS) {
             RQ_LOG(WARN, "heartbeat was refused", "broker=%s code=%d remark=%.*s",

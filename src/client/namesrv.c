@@ -38,7 +38,8 @@ struct rq_namesrv {
 
     /* owned by the loop */
     struct server_set *set;
-    bool down;   /* nobody answered the last query; logged */
+    bool down;   /* nobody answered the last query */
+    bool told;   /* logged here, not by a connection */
     bool closed; /* queries end without an answer, which is no fault of a server */
     bool silent; /* the address server failed; logged */
     int64_t interval_ms;
@@ -321,6 +322,7 @@ static void fail_query(struct query *query)
     /* That the only one cannot be connected has been told by the connection. */
     bool told = query->set && query->set->count == 1 && !query->reached;
     if (!servers->down && !told && !servers->closed) {
+        servers->told = true;
         RQ_LOG(WARN, "no name server answers", "%s", rq_buf_cstr(&query->reasons));
     }
     servers->down = true;
@@ -371,8 +373,9 @@ static void answer_came(struct rq_call *call, rmq_status status, struct rq_in *a
     }
     if (status == RMQ_OK && !is_refusal(answer->header->code)) {
         query->set->good = attempt->server;
-        if (servers->down) {
-            servers->down = false;
+        servers->down = false;
+        if (servers->told) {
+            servers->told = false;
             RQ_LOG(WARN, "name server answers again", "address=%s", server->address);
         }
         finish(query, answer, NULL);

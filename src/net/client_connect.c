@@ -57,7 +57,7 @@ static void log_failure(struct rq_peer *peer, const char *reason)
 static void log_recovery(struct rq_peer *peer)
 {
     if (peer->outage_ms != 0) {
-        RQ_LOG(INFO, "connected again", "%s=%s after_ms=%lld attempts=%d", peer->role,
+        RQ_LOG(WARN, "connected again", "%s=%s after_ms=%lld attempts=%d", peer->role,
                peer->address, (long long)(rq_loop_now(peer->peers->loop) - peer->outage_ms),
                peer->attempts);
     }

@@ -175,6 +175,7 @@ START_TEST(a_call_does_not_wait_for_the_back_off)
     }
     world_start_server(&world, NULL, port);
     ck_assert_int_eq(world_echo(&world, "x", 1, 15000), RMQ_OK);
+    ck_assert_int_eq(atomic_load(&world.log_lines), 2); /* when it went, and when it was back */
     world_stop(&world);
 }
 END_TEST
