@@ -236,7 +236,7 @@ static bool share_file_system(const struct rq_store *store)
 {
     struct stat queues;
     struct stat lock;
-    return stat(store->queues.dir, &queues) == 0 && fstat(store->lock_fd, &lock) == 0 &&
+    return stat(store->queues.dir, &queues) == 0 && fstat(store->lock.fd, &lock) == 0 &&
            queues.st_dev == lock.st_dev;
 }
 
@@ -245,7 +245,7 @@ static bool sync_queues_together(struct rq_store *store, int32_t least_pages)
 {
     struct rq_consume_queue *queue;
     if (mark_queues(store, least_pages) < TOGETHER_MIN || !share_file_system(store) ||
-        rq_disk_sync_all(&store->disk, store->lock_fd) < 0) {
+        rq_disk_sync_all(&store->disk, store->lock.fd) < 0) {
         return false; /* one by one then, which also tells the file that cannot be written */
     }
     for (size_t i = 0; (queue = rq_queue_table_next(&store->queues, &i));

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -19,6 +20,15 @@
 #define LOCK_TEXT "lock"
 
 static const struct flock first_byte = {.l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+/* Closing alone would leave it to a forked child that holds a copy of the descriptor. */
+static void let_go(int fd)
+{
+    struct flock range = first_byte;
+    range.l_type = F_UNLCK;
+    (void)fcntl(fd, F_OFD_SETLK, &range);
+    close(fd);
+}
 
 static rmq_status take(const char *root, const char *path, int fd, rmq_error **err)
 {
@@ -36,29 +46,54 @@ static rmq_status take(const char *root, const char *path, int fd, rmq_error **e
     return RMQ_OK;
 }
 
-rmq_status rq_store_lock(const char *root, int *fd, rmq_error **err)
+rmq_status rq_store_lock(const char *root, struct rq_store_lock *lock, rmq_error **err)
 {
     char path[PATH_MAX];
+    if (lock->fd >= 0) {
+        return RMQ_OK;
+    }
     snprintf(path, sizeof path, "%s/" FILE_LOCK, root);
-    *fd = rq_sys_open(path, O_RDWR | O_CREAT, 0644);
-    if (*fd < 0) {
+    int fd = rq_sys_open(path, O_RDWR | O_CREAT, 0644);
+    if (fd < 0) {
         return rq_error_set(err, rq_store_io_status(errno), "open %s: %s", path, strerror(errno));
     }
-    rmq_status st = take(root, path, *fd, err);
-    if (st != RMQ_OK) {
-        rq_store_unlock(*fd);
-        *fd = -1;
+    rmq_status st = take(root, path, fd, err);
+    if (st == RMQ_OK) {
+        lock->fd = fd;
+    } else {
+        let_go(fd);
     }
     return st;
 }
 
-/* Closing alone would leave it to a forked child that holds a copy of the descriptor. */
-void rq_store_unlock(int fd)
+rmq_status rq_store_lock_log(const char *dir, struct rq_store_lock *lock, rmq_error **err)
 {
-    struct flock range = first_byte;
-    range.l_type = F_UNLCK;
-    (void)fcntl(fd, F_OFD_SETLK, &range);
-    close(fd);
+    if (lock->log_fd >= 0) {
+        return RMQ_OK;
+    }
+    int fd = rq_sys_open(dir, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) {
+        return rq_error_set(err, rq_store_io_status(errno), "open %s: %s", dir, strerror(errno));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        return rq_error_set(err, RMQ_ERR_EXISTS, "the commit log in %s is in use by another broker",
+                            dir);
+    }
+    lock->log_fd = fd;
+    return RMQ_OK;
+}
+
+void rq_store_unlock(struct rq_store_lock *lock)
+{
+    if (lock->log_fd >= 0) {
+        (void)flock(lock->log_fd, LOCK_UN);
+        close(lock->log_fd);
+    }
+    if (lock->fd >= 0) {
+        let_go(lock->fd);
+    }
+    *lock = RQ_STORE_UNLOCKED;
 }
 
 bool rq_store_is_locked(const char *root)

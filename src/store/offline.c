@@ -177,8 +177,8 @@ static rmq_status load(struct rmq_store *store, rmq_error **err)
     return st;
 }
 
-rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, int *lock_fd,
-                           rmq_store **out, rmq_error **err)
+rmq_status rq_offline_open(const char *dir, const rmq_store_options *options,
+                           struct rq_store_lock *lock, rmq_store **out, rmq_error **err)
 {
     struct rmq_store *store = rq_calloc(1, sizeof *store);
     if (!store) {
@@ -187,8 +187,9 @@ rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, in
     rq_offline_options(&store->options, options);
     rq_map_init(&store->by_name);
     rmq_status st = set_paths(store, dir, err);
-    if (st == RMQ_OK && lock_fd) {
-        st = rq_store_lock(store->root, lock_fd, err);
+    if (st == RMQ_OK && lock) {
+        st = rq_store_lock(store->root, lock, err);
+        st = st == RMQ_OK ? rq_store_lock_log(store->commit_log_dir, lock, err) : st;
     } else if (st == RMQ_OK) {
         store->in_use = rq_store_is_locked(store->root);
     }

@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "store/checkpoint.h"
 #include "store/index_file.h"
+#include "store/lock.h"
 #include "store/offline_files.h"
 #include "store/record.h"
 
@@ -58,11 +59,11 @@ struct rmq_store {
     bool in_use;
 };
 
-/* rmq_store_open, also of a store that is to be changed: with lock_fd not NULL it takes the
- * directory's lock before it looks (RMQ_ERR_EXISTS when somebody has it), and *lock_fd is the
- * caller's to unlock, also after a failure behind that; before it is -1. */
-rmq_status rq_offline_open(const char *dir, const rmq_store_options *options, int *lock_fd,
-                           rmq_store **out, rmq_error **err);
+/* rmq_store_open, also of a store that is to be changed: with lock not NULL it takes the
+ * locks before it looks (RMQ_ERR_EXISTS when somebody has one), and *lock is the caller's to unlock,
+ * also after a failure. */
+rmq_status rq_offline_open(const char *dir, const rmq_store_options *options,
+                           struct rq_store_lock *lock, rmq_store **out, rmq_error **err);
 
 /* The good record at an offset of the commit log; its slices last up to the next read of the
  * log. */

@@ -153,10 +153,10 @@ static void make_options(const char *dir, const rmq_store_info *info,
     take_geometry(out, info, given);
 }
 
-/* lock_fd: held since before the log was looked at, so that no broker comes in between; taken
- * over. */
+/* lock: held since before the log was looked at, so that no broker comes in between; taken over. */
 static rmq_status recover(const struct rq_store_options *options, const rmq_store_info *info,
-                          const rmq_store_options *given, int *lock_fd, rmq_error **err)
+                          const rmq_store_options *given, struct rq_store_lock *lock,
+                          rmq_error **err)
 {
     struct rq_store *store = NULL;
     struct progress progress = {
@@ -166,9 +166,9 @@ static rmq_status recover(const struct rq_store_options *options, const rmq_stor
                                    .user = &progress,
                                    .told = progress.begin,
                                    .salvage = given->salvage,
-                                   .lock_fd = *lock_fd};
+                                   .lock = *lock};
     rmq_status st = rq_store_open_watched(options, &watch, &store, err);
-    *lock_fd = watch.lock_fd;
+    *lock = watch.lock;
     if (st != RMQ_OK) {
         return st;
     }
@@ -187,9 +187,9 @@ rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options, 
     rmq_store_check check;
     rmq_store_options given;
     struct rq_store_options own;
-    int lock_fd = -1;
+    struct rq_store_lock lock = RQ_STORE_UNLOCKED;
     rq_offline_options(&given, options);
-    rmq_status st = rq_offline_open(dir, &given, &lock_fd, &store, err);
+    rmq_status st = rq_offline_open(dir, &given, &lock, &store, err);
     if (st == RMQ_OK) {
         rmq_store_get_info(store, &info, sizeof info);
         make_options(dir, &info, &given, &own);
@@ -206,10 +206,8 @@ rmq_status rmq_store_rebuild(const char *dir, const rmq_store_options *options, 
     }
     rmq_store_close(store);
     if (st == RMQ_OK) {
-        st = recover(&own, &info, &given, &lock_fd, err);
+        st = recover(&own, &info, &given, &lock, err);
     }
-    if (lock_fd >= 0) {
-        rq_store_unlock(lock_fd);
-    }
+    rq_store_unlock(&lock);
     return st;
 }

@@ -200,9 +200,7 @@ static void free_store(struct rq_store *store)
         rq_queue_table_free(&store->queues);
         rq_commit_log_free(&store->log);
     }
-    if (store->lock_fd >= 0) {
-        rq_store_unlock(store->lock_fd);
-    }
+    rq_store_unlock(&store->lock);
     rq_table_free(&rq_store_table, &store->options);
     rq_disk_free(&store->disk);
     rq_free(store);
@@ -213,11 +211,14 @@ static void free_store(struct rq_store *store)
 static rmq_status open_files(struct rq_store *store, rmq_error **err)
 {
     rmq_status st = set_root(store, err);
-    if (st == RMQ_OK && store->lock_fd < 0) {
-        st = rq_store_lock(store->root, &store->lock_fd, err);
+    if (st == RMQ_OK) {
+        st = rq_store_lock(store->root, &store->lock, err);
     }
     if (st == RMQ_OK) {
         st = init_parts(store, err);
+    }
+    if (st == RMQ_OK) {
+        st = rq_store_lock_log(store->log.files.dir, &store->lock, err);
     }
     bool lengthened = false;
     if (st == RMQ_OK) {
@@ -251,11 +252,11 @@ rmq_status rq_store_open_watched(const struct rq_store_options *options,
     if (!store) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "no memory for a store");
     }
-    store->lock_fd = -1;
+    store->lock = RQ_STORE_UNLOCKED;
     store->watch = watch;
     if (watch) {
-        store->lock_fd = watch->lock_fd;
-        watch->lock_fd = -1;
+        store->lock = watch->lock;
+        watch->lock = RQ_STORE_UNLOCKED;
     }
     rq_disk_init(&store->disk);
     rq_dispatcher_init(&store->dispatcher);

@@ -17,6 +17,7 @@
 
 #include "base/slice.h"
 #include "base/table.h"
+#include "store/lock.h"
 #include "wire/message.h"
 
 struct rq_store;
@@ -118,8 +119,8 @@ struct rq_store_watch {
     bool (*tell)(int64_t offset, void *user);
     void *user;
     bool salvage;
-    int lock_fd;  /* the directory's lock, when it is held already: the store's from then on; -1 */
-    int64_t told; /* private */
+    struct rq_store_lock lock; /* what is held already: the store's from then on */
+    int64_t told;              /* private */
 };
 rmq_status rq_store_open_watched(const struct rq_store_options *options,
                                  struct rq_store_watch *watch, struct rq_store **out,

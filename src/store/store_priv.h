@@ -36,7 +36,7 @@ struct rq_store {
     int64_t delays_ms[RQ_DELAY_LEVELS_MAX];
     int delay_levels;
     int64_t machine_memory; /* bytes */
-    int lock_fd;
+    struct rq_store_lock lock;
     char run[32];        /* name of this run, in the files abort and contents */
     bool contents_count; /* the file contents is of this run */
     bool crashed;        /* recovery: it was not closed */

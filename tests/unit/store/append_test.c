@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <rmq/store.h>
+
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/jhash.h"
@@ -303,6 +305,38 @@ START_TEST(a_second_store_on_the_same_directory_is_refused)
 }
 END_TEST
 
+START_TEST(a_second_store_on_the_same_commit_log_is_refused)
+{
+    struct fixture fix;
+    struct fixture other;
+    struct rq_store *second = NULL;
+    rmq_store_options options;
+    rmq_error *err = NULL;
+    char log[FIXTURE_PATH + 16];
+    fixture_begin(&fix);
+    fixture_begin(&other);
+    snprintf(log, sizeof log, "%s/commitlog", fix.dir);
+    other.options.store_path_commit_log = log;
+    fixture_open(&fix);
+    struct rq_msg msg = fixture_msg("T", 0, 10, 0, NULL);
+    fixture_append(&fix, &msg);
+    ck_assert_int_eq(rq_store_open(&other.options, &second, &err), RMQ_ERR_EXISTS);
+    ck_assert_msg(strstr(rmq_error_message(err), log), "%s", rmq_error_message(err));
+    rmq_error_destroy(err);
+    rmq_store_options_init(&options, sizeof options);
+    options.commit_log_dir = log;
+    ck_assert_int_eq(rmq_store_rebuild(other.dir, &options, NULL), RMQ_ERR_EXISTS);
+    fixture_close(&fix);
+    fixture_open(&other);
+    fixture_check_queue(&other, "T", 0, 1, 0);
+    ck_assert_int_eq(rq_store_open(&fix.options, &second, NULL), RMQ_ERR_EXISTS);
+    fixture_end(&other);
+    fixture_open(&fix); /* in which no file was made for it */
+    fixture_check_queue(&fix, "T", 0, 1, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(references_outlive_the_store)
 {
     struct fixture fix;
@@ -483,6 +517,7 @@ Suite *append_suite(void)
     tcase_add_test(tc, delayed_messages_have_their_delivery_time_as_tags_code);
     tcase_add_test(tc, a_delay_counts_from_now_when_the_clock_was_set_back);
     tcase_add_test(tc, a_second_store_on_the_same_directory_is_refused);
+    tcase_add_test(tc, a_second_store_on_the_same_commit_log_is_refused);
     tcase_add_test(tc, a_store_with_relative_paths_stays_where_it_began_when_the_directory_changes);
     tcase_add_test(tc, references_outlive_the_store);
     tcase_add_test(tc, a_full_disk_refuses_messages_until_there_is_room);
