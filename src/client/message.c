@@ -62,6 +62,9 @@ rmq_status rmq_message_create(const char *topic, rmq_message **out, rmq_error **
     if (!out) {
         return rq_error_set(err, RMQ_ERR_INVALID, "message: out is NULL");
     }
+    if (!topic) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message: topic is NULL");
+    }
     rmq_status st = rq_topic_check(rq_slice_str(topic), err);
     if (st != RMQ_OK) {
         return st;

@@ -104,7 +104,13 @@ static rmq_status add_server(struct server_set *set, const char *text, size_t n,
     if (!address) {
         return rq_error_set(err, RMQ_ERR_NOMEM, "name server list");
     }
-    rmq_status st = rq_address_split(address, host, &port, err);
+    rmq_status st =
+        strncmp(address, "https://", 8) == 0
+            ? rq_error_set(err, RMQ_ERR_INVALID,
+                           "address \"%s\": there is no TLS, an address server is asked "
+                           "with http://",
+                           address)
+            : rq_address_split(address, host, &port, err);
     if (st != RMQ_OK) {
         rq_free(address);
         return st;
@@ -143,8 +149,23 @@ bool rq_namesrv_is_url(const char *list)
     return strncmp(list, "http://", 7) == 0 && strchr(list + 7, '/') != NULL;
 }
 
+/* What an address server answered. */
+static rmq_status parse_answer(const char *url, const char *list, struct server_set **out,
+                               rmq_error **err)
+{
+    rmq_error *why = NULL;
+    rmq_status st = parse_list(list, out, &why);
+    if (st != RMQ_OK) {
+        st = rq_error_set(err, st, "address server %s gave no list: %s", url,
+                          rmq_error_message(why));
+    }
+    rmq_error_destroy(why);
+    return st;
+}
+
 rmq_status rq_namesrv_look_up(const char *url, struct rq_buf *list, rmq_error **err)
 {
+    struct server_set *set = NULL;
     rmq_error *why = NULL;
     rmq_status st = rq_http_get(url, ADDRESS_TIMEOUT_MS, list, &why);
     if (st != RMQ_OK) {
@@ -154,6 +175,8 @@ rmq_status rq_namesrv_look_up(const char *url, struct rq_buf *list, rmq_error **
     rmq_error_destroy(why);
     if (st == RMQ_OK) { /* the first line counts */
         list->len = strcspn(rq_buf_cstr(list), "\r\n");
+        st = parse_answer(url, rq_buf_cstr(list), &set, err);
+        release_set(set);
     }
     return st;
 }
@@ -172,7 +195,7 @@ static bool same_servers(const struct server_set *a, const struct server_set *b)
 static void take_list(struct rq_namesrv *servers, const char *list, rmq_error **err)
 {
     struct server_set *set = NULL;
-    if (parse_list(list, &set, err) != RMQ_OK) {
+    if (parse_answer(servers->list, list, &set, err) != RMQ_OK) {
         return;
     }
     if (same_servers(set, servers->set)) {

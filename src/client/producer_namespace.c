@@ -20,8 +20,11 @@ static rmq_status name_message(const struct rmq_producer *producer, const rmq_me
     const char *name_space = producer->options.namespace_name;
     const char *topic = rmq_message_topic(message);
     topic = message->reply ? topic : rq_namespace_wrap(name_space, topic, room);
-    rmq_status st = rq_message_copy_to(message, topic, out, err);
+    rmq_error *why = NULL;
+    rmq_status st = rq_message_copy_to(message, topic, out, &why);
     if (st != RMQ_OK) {
+        rq_error_set(err, st, "with its namespace \"%s\": %s", name_space, rmq_error_message(why));
+        rmq_error_destroy(why);
         return st;
     }
     st = rq_message_put(*out, RQ_PROP_INSTANCE_ID, name_space);

@@ -160,6 +160,10 @@ static rmq_status set_chosen(const struct rmq_producer *producer,
     const struct rmq_producer *before = rq_producer_set_asking(producer);
     size_t index = choose(target, message, route);
     (void)rq_producer_set_asking(before);
+    if (index == SIZE_MAX) { /* as rmq_choose_by_hash without a key */
+        return rq_error_set(err, RMQ_ERR_INVALID, "the selector chose none of the %zu queues",
+                            count);
+    }
     if (index >= count) {
         return rq_error_set(err, RMQ_ERR_INVALID, "the selector returned queue %zu of %zu", index,
                             count);

@@ -53,8 +53,12 @@ rmq_status rq_send_check_batch(const struct rmq_producer *producer,
                                const rmq_message *const *messages, size_t count, size_t *bytes,
                                rmq_error **err)
 {
-    if (!messages || count == 0 || !messages[0]) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "the batch has no messages");
+    if (!messages || count == 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID,
+                            messages ? "the batch has no messages" : "messages is NULL");
+    }
+    if (!messages[0]) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "message 0 of the batch is NULL");
     }
     rmq_status st = rq_send_check_topic(messages[0], err);
     if (st == RMQ_OK && rq_topic_is_retry(rq_slice_str(topic_of(messages[0])))) {

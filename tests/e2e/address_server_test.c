@@ -172,6 +172,15 @@ static void a_first_list_that_cannot_be_had_is_an_error_with_the_address(void)
     TL_EQUAL(create(server.url, NULL, &producer, NULL), RMQ_ERR_NO_NAMESRV);
     set_answer(&server, "HTTP/1.1 200 OK", "no-port");
     TL_EQUAL(create(server.url, NULL, &producer, NULL), RMQ_ERR_INVALID);
+    set_answer(&server, "HTTP/1.1 200 OK", "<html><body>It works!</body></html>");
+    err = NULL;
+    TL_EQUAL(create(server.url, NULL, &producer, &err), RMQ_ERR_INVALID);
+    TL_CHECK(strstr(rmq_error_message(err), server.url) != NULL);
+    rmq_error_destroy(err);
+    err = NULL;
+    TL_EQUAL(create("https://127.0.0.1/nsaddr", NULL, &producer, &err), RMQ_ERR_INVALID);
+    TL_CHECK(strstr(rmq_error_message(err), "there is no TLS") != NULL);
+    rmq_error_destroy(err);
     stop_server(&server);
 }
 

@@ -415,6 +415,7 @@ static void names_are_checked_with_their_namespace(void)
     TL_OK(rmq_message_copy_body(message, "body", 4));
     TL_EQUAL(rmq_producer_send(producer, message, 0, NULL, &err), RMQ_ERR_INVALID);
     TL_CHECK(strstr(rmq_error_message(err), "topic of 139 characters") != NULL);
+    TL_CHECK(strstr(rmq_error_message(err), "with its namespace \"") != NULL);
     rmq_error_destroy(err);
     err = NULL;
     rmq_message_destroy(message);

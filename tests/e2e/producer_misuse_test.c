@@ -120,6 +120,20 @@ static void a_missing_part_is_named(void)
     list[1] = empty;
     EXPECT(rmq_producer_send_batch(producer, list, 2, 0, NULL, &err), RMQ_ERR_INVALID,
            "message 1 of the batch has no body");
+    list[0] = NULL;
+    EXPECT(rmq_producer_send_batch(producer, list, 2, 0, NULL, &err), RMQ_ERR_INVALID,
+           "message 0 of the batch is NULL");
+    EXPECT(rmq_producer_send_batch(producer, list, 0, 0, NULL, &err), RMQ_ERR_INVALID,
+           "the batch has no messages");
+    EXPECT(rmq_producer_send_batch(producer, NULL, 3, 0, NULL, &err), RMQ_ERR_INVALID,
+           "messages is NULL");
+    rmq_message *none = NULL;
+    EXPECT(rmq_message_create(NULL, &none, &err), RMQ_ERR_INVALID, "topic is NULL");
+    rmq_send_options how;
+    rmq_send_options_init(&how, sizeof how);
+    how.choice = rmq_choose_by_hash;
+    EXPECT(rmq_producer_send_with(producer, message, &how, NULL, &err), RMQ_ERR_INVALID,
+           "the selector chose none of the 1 queues");
     EXPECT(rmq_producer_send_by_key(producer, message, NULL, 0, NULL, &err), RMQ_ERR_INVALID,
            "sharding key is NULL");
     EXPECT(rmq_producer_send_to_queue(producer, message, "nobody", 0, 0, NULL, &err),
