@@ -154,7 +154,8 @@ RMQ_API rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic
  * all from now on; 0 clears the rules of the code); code -1 stands for every code. answer: instead
  * of the broker, with response_code and remark (copied; NULL = none). delay: carried out so many
  * milliseconds later. drop: carried out, and the answer is lost. cut: the connection is closed
- * instead. Any thread. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * instead. Of several rules for a request the one added first acts, until it is used up. Any
+ * thread. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_fault_answer(rmq_broker *broker, int code, int times,
                                            int response_code, const char *remark, rmq_error **err);
 RMQ_API rmq_status rmq_broker_fault_delay(rmq_broker *broker, int code, int times, int64_t delay_ms,

@@ -72,8 +72,8 @@ RMQ_API rmq_status rmq_message_copy_body(rmq_message *message, const void *data,
 RMQ_API rmq_status rmq_message_borrow_body(rmq_message *message, const void *data, size_t size);
 
 /* Body, taken: on RMQ_OK the message frees data with free_fn(data, user) when it is done with it,
- * on any thread; on an error it is still the caller's. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM.
- * Since 0.1.0. */
+ * on any thread (free_fn NULL: nobody is told); on an error it is still the caller's. Errors:
+ * RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_message_take_body(rmq_message *message, void *data, size_t size,
                                          void (*free_fn)(void *data, void *user), void *user);
 

@@ -180,12 +180,13 @@ RMQ_API rmq_status rmq_producer_create_from_config(const rmq_config *config, rmq
  * rmq_config_parse). Errors as rmq_producer_create. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_open(const char *options, rmq_producer **out, rmq_error **err);
 
-/* Sends and waits. timeout_ms is one deadline for all attempts; 0 = the option's. *result (may be
- * NULL) is the caller's on RMQ_OK and freed by rmq_send_result_destroy. Any thread. Errors:
- * RMQ_ERR_TIMEOUT, RMQ_ERR_NO_ROUTE, RMQ_ERR_NO_NAMESRV, RMQ_ERR_CONNECT, RMQ_ERR_DISCONNECTED,
- * RMQ_ERR_BROKER (remote code in err), RMQ_ERR_TOO_LARGE, RMQ_ERR_INVALID, RMQ_ERR_CLOSED,
- * RMQ_ERR_NOMEM; rmq_error_maybe_stored tells whether the message may be stored all the same. Since
- * 0.1.0. */
+/* Sends and waits. timeout_ms is one deadline for all attempts; 0 = the option's, and so is any
+ * negative one, here and below. *result (may be NULL) is the caller's on RMQ_OK and freed by
+ * rmq_send_result_destroy. Any thread. Errors: RMQ_ERR_TIMEOUT, RMQ_ERR_NO_ROUTE,
+ * RMQ_ERR_NO_BROKER (a route without a broker to send to, or without the one that was given),
+ * RMQ_ERR_NO_NAMESRV, RMQ_ERR_CONNECT, RMQ_ERR_DISCONNECTED, RMQ_ERR_BROKER (remote code in err),
+ * RMQ_ERR_TOO_LARGE, RMQ_ERR_INVALID, RMQ_ERR_CLOSED, RMQ_ERR_NOMEM; rmq_error_maybe_stored tells
+ * whether the message may be stored all the same. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_send(rmq_producer *producer, const rmq_message *message,
                                      int64_t timeout_ms, rmq_send_result **result, rmq_error **err);
 
@@ -374,7 +375,8 @@ RMQ_API rmq_status rmq_producer_answer_check(rmq_producer *producer, rmq_event *
 
 /* Switches the message trace on or off, at any time; enableMsgTrace does so at creation. Records
  * wait for up to 5 s to be sent in one message; at most 2048 wait for the broker, more are dropped
- * and counted. Errors: RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * and counted. Errors: RMQ_ERR_INVALID (a customizedTraceTopic that no topic can be),
+ * RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_set_trace(rmq_producer *producer, bool on, rmq_error **err);
 
 /* Trace records whose message was stored, and those that were dropped or lost; either may be NULL.
