@@ -32,8 +32,9 @@ RMQ_BEGIN_DECLS
 RMQ_API rmq_status rmq_config_create(rmq_config_kind kind, rmq_config **out, rmq_error **err);
 
 /* Sets one option from text. An unknown key is an error that names the nearest known one; a value
- * out of range names the range. key and value are copied. Errors: RMQ_ERR_INVALID, RMQ_ERR_NOMEM.
- * Since 0.1.0. */
+ * out of range, or none of the words that it may be, names those. What depends on others, and names
+ * of groups and addresses, are checked when a handle is created. key and value are copied. Errors:
+ * RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_config_set(rmq_config *config, const char *key, const char *value,
                                   rmq_error **err);
 

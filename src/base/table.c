@@ -224,12 +224,24 @@ static rmq_status bad_value(const struct rq_table *table, const struct rq_option
     return st;
 }
 
+/* Whether the remark of a string is a plain list of words, "A|B|C", of which it is one. */
+static bool is_choice(const struct rq_option *option)
+{
+    const char *range = option->range ? option->range : "";
+    return strchr(range, '|') &&
+           range[strspn(range, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_|")] == '\0';
+}
+
 rmq_status rq_table_set(const struct rq_table *table, void *object, const char *name,
                         const char *value, rmq_error **err)
 {
     const struct rq_option *option = rq_table_find(table, name);
     if (!option) {
         return unknown_key(table, name, err);
+    }
+    int64_t v = 0;
+    if (option->type == RQ_OPT_STRING && is_choice(option) && !parse_enum(option, value, &v)) {
+        return bad_value(table, option, value, err);
     }
     if (option->type == RQ_OPT_STRING) {
         char *copy = rq_strdup(value);
@@ -245,7 +257,6 @@ rmq_status rq_table_set(const struct rq_table *table, void *object, const char *
         set_string(option, object, copy);
         return RMQ_OK;
     }
-    int64_t v = 0;
     if (!parse_number(option, value, &v) || !in_range(option, v)) {
         return bad_value(table, option, value, err);
     }

@@ -31,7 +31,7 @@ struct rq_option {
     size_t offset;
     const char *def;   /* as text; NULL = a NULL string */
     int64_t min, max;  /* numbers only */
-    const char *range; /* enum names "A|B|C"; for strings a remark, or NULL */
+    const char *range; /* enum names "A|B|C"; for strings such a list, a remark, or NULL */
     const char *help;
 };
 

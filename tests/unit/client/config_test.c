@@ -84,6 +84,22 @@ START_TEST(a_value_out_of_range_is_an_error_with_value_and_range)
 }
 END_TEST
 
+START_TEST(a_text_that_is_none_of_the_words_is_an_error_with_the_words)
+{
+    rmq_config *config = make(RMQ_CONFIG_PRODUCER);
+    rmq_error *err = NULL;
+    ck_assert_int_eq(rmq_config_set(config, "compressType", "bad", &err), RMQ_ERR_INVALID);
+    ck_assert_ptr_nonnull(
+        strstr(rmq_error_message(err), "\"bad\" is not one of ZLIB|LZ4|ZSTD|NONE"));
+    rmq_error_destroy(err);
+    ck_assert_int_eq(rmq_config_set(config, "serializeType", "XML", NULL), RMQ_ERR_INVALID);
+    ck_assert_str_eq(rmq_config_get(config, "compressType"), "ZLIB");
+    ck_assert_int_eq(rmq_config_set(config, "compressType", "lz4", NULL), RMQ_OK);
+    ck_assert_str_eq(rmq_config_get(config, "compressType"), "lz4");
+    rmq_config_destroy(config);
+}
+END_TEST
+
 START_TEST(several_options_are_parsed_with_escaped_semicolons)
 {
     rmq_config *config = make(RMQ_CONFIG_PRODUCER);
@@ -226,6 +242,7 @@ Suite *config_suite(void)
     tcase_add_test(cases, defaults_are_those_of_the_java_client);
     tcase_add_test(cases, an_unknown_key_is_an_error_that_names_the_nearest);
     tcase_add_test(cases, a_value_out_of_range_is_an_error_with_value_and_range);
+    tcase_add_test(cases, a_text_that_is_none_of_the_words_is_an_error_with_the_words);
     tcase_add_test(cases, several_options_are_parsed_with_escaped_semicolons);
     tcase_add_test(cases, parsing_stops_at_the_first_error_and_keeps_what_came_before);
     tcase_add_test(cases, a_programs_struct_is_checked);
