@@ -45,7 +45,9 @@ typedef struct rmq_group_options {
     bool consume_broadcast_enable; /* "consumeBroadcastEnable", true: broadcasting members, too */
     bool consume_message_orderly;  /* "consumeMessageOrderly", false: what is popped is in order */
     int32_t retry_queue_nums;      /* "retryQueueNums", 1: queues of its retry topic */
-    int32_t retry_max_times;       /* "retryMaxTimes", 16: then a message is a dead letter */
+    /* "retryMaxTimes", 16: then a message is a dead letter. For clients that send no number: push
+     * consumers, also Java's, always send maxReconsumeTimes, which is 16 when it is not set. */
+    int32_t retry_max_times;
     /* "notifyConsumerIdsChangedEnable", true: members are told of members that come and go */
     bool notify_consumer_ids_changed_enable;
 } rmq_group_options;

@@ -97,8 +97,9 @@ typedef struct rmq_consumer_options {
     int32_t pull_threshold_size_for_topic; /* "pullThresholdSizeForTopic", -1 = off, MiB */
     /* "maxCacheBytes", 268435456: all queues of the consumer, bodies after decompression */
     int64_t max_cache_bytes;
-    int32_t consume_concurrently_max_span;       /* "consumeConcurrentlyMaxSpan", 2000 offsets */
-    int32_t max_reconsume_times;                 /* "maxReconsumeTimes", -1 = 16 */
+    int32_t consume_concurrently_max_span; /* "consumeConcurrentlyMaxSpan", 2000 offsets */
+    /* "maxReconsumeTimes", -1 = 16, in order without end; in place of the group's retryMaxTimes */
+    int32_t max_reconsume_times;
     int64_t consume_timeout_ms;                  /* "consumeTimeout", 900000 */
     int64_t persist_consumer_offset_interval_ms; /* "persistConsumerOffsetInterval", 5000 */
     int64_t poll_name_server_interval_ms;        /* "pollNameServerInterval", 30000 */

@@ -140,7 +140,8 @@ static const struct rq_option consumer_options[] = {
         "consumeConcurrentlyMaxSpan", CONSUMER(consume_concurrently_max_span), "2000", 1, 65535,
         "Offsets between the first and the last kept message of a queue before pulling pauses."),
     NUMBER32("maxReconsumeTimes", CONSUMER(max_reconsume_times), "-1", -1, 2147483647,
-             "Deliveries again before a message goes to the dead-letter queue; -1 = 16."),
+             "Deliveries again before a message goes to the dead-letter queue; -1 = 16, in order "
+             "without end. Counts in place of the group's retryMaxTimes."),
     NUMBER64("consumeTimeout", CONSUMER(consume_timeout_ms), "900000", 1000, 31536000000,
              "ms after which a message that a listener still holds is sent back."),
     NUMBER64("persistConsumerOffsetInterval", CONSUMER(persist_consumer_offset_interval_ms), "5000",

@@ -36,7 +36,7 @@ static int create(int argc, char **argv)
         TOOL_OPTION_GROUP(&a.group),
         TOOL_OPTION_CLUSTER(&cluster),
         {'r', "retries", TOOL_NUMBER, &retries, "N",
-         "times a message comes again before it is a dead letter; default 16", -1, INT32_MAX},
+         "times a message comes again until it is dead; default 16", -1, INT32_MAX},
         {0, "retry-queues", TOOL_NUMBER, &retry_queues, "N", "queues of the retry topic; default 1",
          0, 65535},
         {0, "orderly", TOOL_FLAG, &group.consume_message_orderly, NULL,
@@ -50,7 +50,9 @@ static int create(int argc, char **argv)
         .synopsis = "group create -g GROUP [options]",
         .text = "Creates a consumer group on every master broker, or replaces "
                 "its settings. Brokers create groups by\nthemselves unless "
-                "autoCreateSubscriptionGroup is false.",
+                "autoCreateSubscriptionGroup is false. --retries is for clients that send no\n"
+                "number: push consumers of librmq and Java always send maxReconsumeTimes, 16 when "
+                "it is not set.",
         .examples = "    rmq group create -g billing --retries 3\n",
         .options = options,
         .count = TOOL_COUNT(options),
