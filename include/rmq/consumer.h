@@ -126,7 +126,8 @@ typedef struct rmq_consumer_options {
     int64_t lock_interval_ms;
     /* "machineRooms": rooms of MACHINE_ROOM, "room1,room2"; broker names are "room@name" */
     const char *machine_rooms;
-    /* "messageQueues": the share of CONFIG, "topic broker queueId;…" */
+    /* "messageQueues": the share of CONFIG, "topic broker queueId;…"; one member names the queues
+     * of the topic %RETRY%group, too: what is to come later comes from there */
     const char *message_queues;
     rmq_machine_room_fn machine_room; /* MACHINE_ROOM_NEARBY */
     rmq_allocate_fn allocate;         /* own function instead of allocate_strategy */

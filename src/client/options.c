@@ -176,7 +176,8 @@ static const struct rq_option consumer_options[] = {
      "For MACHINE_ROOM: the rooms whose queues are consumed. A broker's name is \"room@name\" "
      "then."},
     {"messageQueues", RQ_OPT_STRING, CONSUMER(message_queues), NULL, 0, 0, "topic broker queueId;…",
-     "For CONFIG: the queues of this member."},
+     "For CONFIG: the queues of this member. What is to come later comes from the topic "
+     "%RETRY%group: its queues are named in one member, too, or nobody gets them."},
     {"localOffsetStoreDir", RQ_OPT_STRING, CONSUMER(local_offset_store_dir), NULL, 0, 0, NULL,
      "Folder of the offset files of broadcasting consumers; without it ~/.rocketmq_offsets."},
     BOOLEAN("enableMsgTrace", CONSUMER(enable_msg_trace), "false",
