@@ -157,7 +157,8 @@ RMQ_BEGIN_DECLS
 RMQ_API void rmq_consumer_options_init(rmq_consumer_options *options, size_t size);
 
 /* Creates a consumer that is not started yet. The caller destroys it. Errors: RMQ_ERR_INVALID,
- * RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * RMQ_ERR_NO_NAMESRV, RMQ_ERR_EXISTS (an instanceName that is in use for other name servers or
+ * another namespaceV2), RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_create(const rmq_consumer_options *options, rmq_consumer **out,
                                        rmq_error **err);
 RMQ_API rmq_status rmq_consumer_create_from_config(const rmq_config *config,
@@ -195,8 +196,8 @@ RMQ_API rmq_status rmq_consumer_unsubscribe(rmq_consumer *consumer, const char *
 
 /* Starts: heartbeat, rebalance and pulls run from here on. Returns without waiting for a server
  * beyond a first try of at most 3 s: with all servers away it still starts, and consumes when they
- * are back. Errors: RMQ_ERR_STATE (started, or no subscription), RMQ_ERR_CLOSED, RMQ_ERR_IO,
- * RMQ_ERR_NOMEM. Since 0.1.0. */
+ * are back. Errors: RMQ_ERR_STATE (started, or no subscription), RMQ_ERR_CLOSED, RMQ_ERR_EXISTS
+ * (an instanceName that is in use with this group), RMQ_ERR_IO, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_start(rmq_consumer *consumer, rmq_error **err);
 
 /* Takes the next messages of one queue, waiting up to timeout_ms (0 = not at all, -1 = for ever).

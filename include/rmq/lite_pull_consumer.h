@@ -79,7 +79,8 @@ RMQ_API void rmq_lite_pull_consumer_options_init(rmq_lite_pull_consumer_options 
                                                  size_t size);
 
 /* Creates a consumer that is not started yet; the caller destroys it. from_config: of kind
- * RMQ_CONFIG_LITE_PULL_CONSUMER. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM. Since
+ * RMQ_CONFIG_LITE_PULL_CONSUMER. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_EXISTS (an
+ * instanceName that is in use for other name servers or another namespaceV2), RMQ_ERR_NOMEM. Since
  * 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_create(const rmq_lite_pull_consumer_options *options,
                                                  rmq_lite_pull_consumer **out, rmq_error **err);
@@ -119,8 +120,8 @@ RMQ_API rmq_status rmq_lite_pull_consumer_set_assign_expression(rmq_lite_pull_co
                                                                 rmq_error **err);
 
 /* Starts: heartbeat, rebalance and pulls run from here on. Returns also when no server answers,
- * after at most 3 s. Errors: RMQ_ERR_STATE (started), RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since
- * 0.1.0. */
+ * after at most 3 s. Errors: RMQ_ERR_STATE (started), RMQ_ERR_CLOSED, RMQ_ERR_EXISTS (an
+ * instanceName that is in use with this group), RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_start(rmq_lite_pull_consumer *consumer, rmq_error **err);
 
 /* Takes the next messages of one queue (at most pullBatchSize), waiting up to timeout_ms (0 = not

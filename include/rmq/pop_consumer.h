@@ -52,7 +52,8 @@ RMQ_BEGIN_DECLS
 RMQ_API void rmq_pop_consumer_options_init(rmq_pop_consumer_options *options, size_t size);
 
 /* Creates a pop consumer, ready for use; the caller destroys it. from_config: of kind
- * RMQ_CONFIG_POP_CONSUMER. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM. Since
+ * RMQ_CONFIG_POP_CONSUMER. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_EXISTS (an
+ * instanceName that is in use for other name servers or another namespaceV2), RMQ_ERR_NOMEM. Since
  * 0.1.0. */
 RMQ_API rmq_status rmq_pop_consumer_create(const rmq_pop_consumer_options *options,
                                            rmq_pop_consumer **out, rmq_error **err);

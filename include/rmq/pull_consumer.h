@@ -71,7 +71,8 @@ RMQ_BEGIN_DECLS
 RMQ_API void rmq_pull_consumer_options_init(rmq_pull_consumer_options *options, size_t size);
 
 /* Creates a pull consumer that is not started yet; the caller destroys it. from_config: of kind
- * RMQ_CONFIG_PULL_CONSUMER. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_NOMEM. Since
+ * RMQ_CONFIG_PULL_CONSUMER. Errors: RMQ_ERR_INVALID, RMQ_ERR_NO_NAMESRV, RMQ_ERR_EXISTS (an
+ * instanceName that is in use for other name servers or another namespaceV2), RMQ_ERR_NOMEM. Since
  * 0.1.0. */
 RMQ_API rmq_status rmq_pull_consumer_create(const rmq_pull_consumer_options *options,
                                             rmq_pull_consumer **out, rmq_error **err);
@@ -85,7 +86,8 @@ RMQ_API rmq_status rmq_pull_consumer_register_topic(rmq_pull_consumer *consumer,
                                                     rmq_error **err);
 
 /* Starts: heartbeats and the storing of offsets run from here on. Errors: RMQ_ERR_STATE,
- * RMQ_ERR_CLOSED, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * RMQ_ERR_CLOSED, RMQ_ERR_EXISTS (an instanceName that is in use with this group), RMQ_ERR_NOMEM.
+ * Since 0.1.0. */
 RMQ_API rmq_status rmq_pull_consumer_start(rmq_pull_consumer *consumer, rmq_error **err);
 
 /* The readable queues of a topic; and of a registered topic this consumer's share (empty while it
