@@ -5,6 +5,7 @@
  */
 #include "tools/tool.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,8 +59,9 @@ int64_t tool_read_time(const char *words)
         return parts.tm_mday == day ? (int64_t)at * 1000 : -1; /* there is no 31 February */
     }
     char *rest = NULL;
+    errno = 0;
     long long ms = strtoll(words, &rest, 10);
-    return rest != words && *rest == '\0' ? ms : -1;
+    return rest != words && *rest == '\0' && errno == 0 ? ms : -1;
 }
 
 int64_t tool_now_us(void)

@@ -43,6 +43,11 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
     tl_expect("127.0.0.1:1",
               "consume -t T -g g --from timestamp --timestamp '2026-02-31 12:00:00' 2>&1", 2,
               "--timestamp is");
+    tl_expect("127.0.0.1:1",
+              "consume -t T -g g --from timestamp --timestamp 99999999999999999999 2>&1", 2,
+              "--timestamp is");
+    tl_expect("127.0.0.1:1", "group reset -t T -g g --to 99999999999999999999 2>&1", 2,
+              "--to is first, last, milliseconds");
     tl_expect("127.0.0.1:1", "produce -t T -f /dev/zero 2>&1", 1, "more than 64 MiB");
     tl_expect("127.0.0.1:1", "broker --set listenPort 2>&1", 2,
               "--set needs name=value, not 'listenPort'");
