@@ -245,8 +245,10 @@ int tool_group_reset(int argc, char **argv)
         size_t count = 0;
         rmq_status st = rmq_admin_reset_offset(a.admin, a.group, a.topic, timestamp_ms,
                                                TOOL_ADMIN_TIMEOUT_MS, &list, &count, &err);
+        if (st == RMQ_OK) {
+            print_offsets(&a, list, count);
+        }
         rc = st == RMQ_OK ? TOOL_DONE : tool_fail("reset", st, err);
-        print_offsets(&a, list, rc == TOOL_DONE ? count : 0);
         rmq_admin_queue_offsets_free(list, count);
     }
     tool_admin_close(&a);

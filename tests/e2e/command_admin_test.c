@@ -80,6 +80,8 @@ static void a_group_is_reset_at_the_shell_and_goes_on_from_there(void)
            "\"offset\":0}");
     expect(&cluster, "group reset -g Readers -t %s --to last -o json", 0, "\"offset\":5}");
     expect(&cluster, "group reset -g Readers -t %s", 2, "--to first");
+    expect(&cluster, "group reset -g Readers -t NoSuch --to last 2>/dev/null | grep -c OFFSET", 1,
+           "0\n"); /* no head without a table */
     expect(&cluster, "group reset -g Readers -t %s --to tomorrow", 2, "not 'tomorrow'");
     expect(&cluster, "group reset -g Readers -t Nowhere-%s --to last", 1, "no route for topic");
     tl_cluster_stop(&cluster);
