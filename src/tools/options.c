@@ -129,7 +129,6 @@ int tool_options(int argc, char **argv)
 {
     const char *what = NULL;
     const char *output = NULL;
-    bool json = false;
     const struct tool_option options[] = {
         {'o', "output", TOOL_TEXT, &output, "FORM", "text (default), json or markdown", 0, 0}};
     const struct tool_usage usage = {
@@ -152,10 +151,10 @@ int tool_options(int argc, char **argv)
     }
     enum form form = FORM_MARKDOWN;
     if (output == NULL || strcmp(output, "markdown") != 0) {
-        if (!tool_output(output, &json)) {
-            return TOOL_USAGE;
+        form = output != NULL && strcmp(output, "json") == 0 ? FORM_JSON : FORM_TEXT;
+        if (form == FORM_TEXT && output != NULL && strcmp(output, "text") != 0) {
+            return tool_wrong("--output is text, json or markdown, not '%s'", output);
         }
-        form = json ? FORM_JSON : FORM_TEXT;
     }
     if (what == NULL || !print_kind(what, form)) {
         return tool_wrong("say which: producer, consumer, pull-consumer, lite-pull-consumer, "
