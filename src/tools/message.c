@@ -64,7 +64,10 @@ static int show_by_offset_id(const struct tool_admin *a, const char *id)
     const rmq_message_view *view = NULL;
     rmq_status st = rmq_admin_view_message(a->admin, id, TOOL_ADMIN_TIMEOUT_MS, &view, &err);
     if (st != RMQ_OK) {
-        return tool_fail("message", st, err);
+        (void)tool_fail("message", st, err);
+        fputs("rmq: a unique id (the msgId of a send) looks alike, but needs its topic: -t TOPIC\n",
+              stderr);
+        return TOOL_FAILED;
     }
     print_message(a, view);
     rmq_message_view_release(view);

@@ -46,6 +46,7 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
     tl_expect("127.0.0.1:1",
               "consume -t T -g g --from timestamp --timestamp 99999999999999999999 2>&1", 2,
               "--timestamp is");
+    tl_expect("127.0.0.1:1", "message 7F0000010BE34E0E2F2A93676B8A0091 2>&1", 1, "-t TOPIC");
     tl_expect("", "options broker -o xml 2>&1", 2, "text, json or markdown, not 'xml'");
     tl_expect("127.0.0.1:1", "group reset -t T -g g --to 99999999999999999999 2>&1", 2,
               "--to is first, last, milliseconds");
