@@ -146,7 +146,7 @@ RMQ_API bool rmq_broker_metric_at(size_t index, const char **name, const char **
 
 /* Creates a topic with so many queues, or changes their number, as UPDATE_AND_CREATE_TOPIC (17)
  * would, and registers it at the name servers before it returns. Any thread but a callback. Errors:
- * RMQ_ERR_INVALID (name, number), RMQ_ERR_IO, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * RMQ_ERR_INVALID (name, number below 1 or too large), RMQ_ERR_IO, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,
                                            rmq_error **err);
 

@@ -503,6 +503,10 @@ rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_
     if (st || !topic) {
         return st ? st : rq_error_set(err, RMQ_ERR_INVALID, "topic must be given");
     }
+    if (queues < 1) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "topic %s: %d queues are not in 1 … %d", topic,
+                            (int)queues, RQ_TOPIC_QUEUES_MAX);
+    }
     const struct rq_topic_info info = {.read_queue_nums = queues,
                                        .write_queue_nums = queues,
                                        .perm = RQ_PERM_READ | RQ_PERM_WRITE};

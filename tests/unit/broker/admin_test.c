@@ -171,6 +171,16 @@ START_TEST(settings_change_while_the_broker_runs)
 }
 END_TEST
 
+START_TEST(a_topic_is_made_with_a_queue_at_least)
+{
+    rmq_error *err = NULL;
+    ck_assert_int_eq(rmq_broker_create_topic(broker, "Empty", 0, &err), RMQ_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "0 queues are not in 1 …"));
+    rmq_error_destroy(err);
+    ck_assert_int_eq(rmq_broker_create_topic(broker, "Empty", 1, NULL), RMQ_OK);
+}
+END_TEST
+
 /* Creates or changes topic "Attributes" with changes of its attributes: the answer's code. */
 static int32_t change_attributes(const char *changes)
 {
@@ -475,6 +485,7 @@ Suite *admin_suite(void)
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, the_time_span_of_a_group_is_told_for_each_queue);
     tcase_add_test(tc, offsets_are_corrected_to_the_slowest_group);
+    tcase_add_test(tc, a_topic_is_made_with_a_queue_at_least);
     tcase_add_test(tc, statistics_are_told_by_name_and_key);
     tcase_add_test(tc, the_lag_of_all_groups_is_told_at_once);
     tcase_add_test(tc, entries_of_a_queue_are_shown);
