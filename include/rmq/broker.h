@@ -59,7 +59,8 @@ typedef struct rmq_broker_store_metrics {
 RMQ_BEGIN_DECLS
 
 /* Starts a name server on a port (0 = any free) of an address (NULL = 127.0.0.1). The caller stops
- * it. Errors: RMQ_ERR_IO (address in use), RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
+ * it. Errors: RMQ_ERR_IO (address in use), RMQ_ERR_RESOLVE (an address that is none),
+ * RMQ_ERR_INVALID, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out,
                                      rmq_error **err);
 

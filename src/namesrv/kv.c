@@ -193,6 +193,9 @@ rmq_status rq_kv_open(struct rq_kv *kv, const char *path, rmq_error **err)
         kv->path = rq_strdup(path);
         st = kv->path ? RMQ_OK : RMQ_ERR_NOMEM;
     }
+    if (st == RMQ_ERR_PROTOCOL) {
+        st = RMQ_ERR_CORRUPT; /* no JSON, but in a file of ours */
+    }
     if (st) {
         st = rq_error_set(err, st, "key-value settings in %s: %s", path,
                           first ? rmq_error_message(first) : rmq_status_text(st));

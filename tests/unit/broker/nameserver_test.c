@@ -68,6 +68,25 @@ START_TEST(key_value_settings_outlive_the_name_server)
 }
 END_TEST
 
+START_TEST(key_value_settings_that_cannot_be_read_are_a_damaged_file)
+{
+    char properties[256];
+    char path[128];
+    rmq_error *err = NULL;
+    rmq_namesrv *other = NULL;
+    snprintf(path, sizeof path, "%s/kvConfig.json", dir);
+    snprintf(properties, sizeof properties, "kvConfigPath = %s\n", path);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("{\"configTable\":", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, properties, &other, &err),
+                     RMQ_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), path));
+    rmq_error_destroy(err);
+}
+END_TEST
+
 START_TEST(relative_paths_stay_where_they_began_when_the_directory_changes)
 {
     char path[128];
@@ -230,6 +249,7 @@ Suite *nameserver_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, key_value_settings_outlive_the_name_server);
+    tcase_add_test(tc, key_value_settings_that_cannot_be_read_are_a_damaged_file);
     tcase_add_test(tc, relative_paths_stay_where_they_began_when_the_directory_changes);
     tcase_add_test(tc, options_are_told_and_changed_by_request);
     tcase_add_test(tc, a_black_list_adds_to_what_a_request_may_never_change);
