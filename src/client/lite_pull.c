@@ -21,10 +21,10 @@
 #define CLOSE_TIMEOUT_MS 10000
 
 rmq_status rq_lite_check(struct rmq_lite_pull_consumer *consumer, const struct rq_mq *name,
-                         const void *needed, rmq_error **err)
+                         const void *needed, const char *what, rmq_error **err)
 {
     if (!consumer || !needed) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "consumer or out is NULL");
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s is NULL", consumer ? what : "consumer");
     }
     if (name && (!name->topic || !name->broker_name || name->queue_id < 0)) {
         return rq_error_set(err, RMQ_ERR_INVALID, "topic, broker name and queue id are required");
@@ -206,7 +206,7 @@ rmq_status rmq_lite_pull_consumer_subscribe_selector(rmq_lite_pull_consumer *con
                                                      const char *topic, rmq_expression_type type,
                                                      const char *expression, rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, topic, err);
+    rmq_status st = rq_lite_check(consumer, NULL, topic, "topic", err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -222,7 +222,7 @@ rmq_status rmq_lite_pull_consumer_subscribe_selector(rmq_lite_pull_consumer *con
 rmq_status rmq_lite_pull_consumer_unsubscribe(rmq_lite_pull_consumer *consumer, const char *topic,
                                               rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, topic, err);
+    rmq_status st = rq_lite_check(consumer, NULL, topic, "topic", err);
     return st == RMQ_OK ? rmq_consumer_unsubscribe(consumer->inner, topic, err) : st;
 }
 
@@ -230,14 +230,14 @@ rmq_status rmq_lite_pull_consumer_unsubscribe(rmq_lite_pull_consumer *consumer, 
 
 rmq_status rmq_lite_pull_consumer_start(rmq_lite_pull_consumer *consumer, rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, consumer, err);
+    rmq_status st = rq_lite_check(consumer, NULL, consumer, "consumer", err);
     return st == RMQ_OK ? rmq_consumer_start(consumer->inner, err) : st;
 }
 
 rmq_status rmq_lite_pull_consumer_poll(rmq_lite_pull_consumer *consumer, rmq_batch **out,
                                        int64_t timeout_ms, rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, out, err);
+    rmq_status st = rq_lite_check(consumer, NULL, out, "out", err);
     return st == RMQ_OK ? rmq_consumer_poll(consumer->inner, out, timeout_ms, err) : st;
 }
 
@@ -245,7 +245,7 @@ rmq_status rmq_lite_pull_consumer_poll_batches(rmq_lite_pull_consumer *consumer,
                                                size_t most, int64_t timeout_ms, size_t *count,
                                                rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, out, err);
+    rmq_status st = rq_lite_check(consumer, NULL, out, "out", err);
     return st == RMQ_OK
                ? rmq_consumer_poll_batches(consumer->inner, out, most, timeout_ms, count, err)
                : st;
@@ -266,7 +266,7 @@ const char *rmq_lite_pull_consumer_client_id(const rmq_lite_pull_consumer *consu
 rmq_status rmq_lite_pull_consumer_shutdown(rmq_lite_pull_consumer *consumer, int64_t timeout_ms,
                                            rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, consumer, err);
+    rmq_status st = rq_lite_check(consumer, NULL, consumer, "consumer", err);
     if (st != RMQ_OK) {
         return st;
     }

@@ -181,7 +181,7 @@ static rmq_status make_call(struct rmq_lite_pull_consumer *consumer, const rmq_q
                             int64_t timeout_ms, bool waits, struct commit_call **out,
                             rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, consumer, err);
+    rmq_status st = rq_lite_check(consumer, NULL, consumer, "consumer", err);
     struct commit_call *call = st == RMQ_OK ? rq_calloc(1, sizeof *call) : NULL;
     if (st == RMQ_OK && !call) {
         st = rq_error_set(err, RMQ_ERR_NOMEM, "commit");
@@ -251,7 +251,7 @@ rmq_status rmq_lite_pull_consumer_committed(rmq_lite_pull_consumer *consumer, co
     const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    rmq_status st = rq_lite_check(consumer, &name, out, err);
+    rmq_status st = rq_lite_check(consumer, &name, out, "out", err);
     return st == RMQ_OK ? rq_queue_committed(consumer->instance, consumer->options.consumer_group,
                                              &name, timeout_ms, out, err)
                         : st;

@@ -37,9 +37,10 @@ struct rmq_lite_pull_consumer {
     struct rq_list commits;     /* calls of commit that wait for brokers */
 };
 
-/* Checks a handle and (not NULL) a queue's name. */
+/* Checks a handle, what the call cannot do without, and (not NULL) a queue's name. what: the word
+ * for needed, which may be the consumer once more. */
 rmq_status rq_lite_check(struct rmq_lite_pull_consumer *consumer, const struct rq_mq *name,
-                         const void *needed, rmq_error **err);
+                         const void *needed, const char *what, rmq_error **err);
 
 /* ---- lite_pull_commit.c: loop ---- */
 

@@ -69,7 +69,7 @@ rmq_status rmq_lite_pull_consumer_set_assign_expression(rmq_lite_pull_consumer *
 {
     struct rq_subscription *checked = NULL;
     char room[RQ_NAMESPACED_MAX];
-    rmq_status st = rq_lite_check(consumer, NULL, topic, err);
+    rmq_status st = rq_lite_check(consumer, NULL, topic, "topic", err);
     topic = rq_lite_full(consumer, topic, room);
     if (st == RMQ_OK) {
         st = rq_subscription_create(topic, expression, RQ_EXPRESSION_TAG, 0, &checked, err);
@@ -209,7 +209,7 @@ rmq_status rmq_lite_pull_consumer_assign(rmq_lite_pull_consumer *consumer,
                                          const rmq_queue_list *queues, rmq_error **err)
 {
     rmq_queue_list *full = NULL;
-    rmq_status st = rq_lite_check(consumer, NULL, queues, err);
+    rmq_status st = rq_lite_check(consumer, NULL, queues, "queues", err);
     st = st == RMQ_OK ? rq_queue_list_wrap(queues, consumer->options.namespace_name, &full, err)
                       : st;
     for (size_t i = 0; st == RMQ_OK && i < full->count; i++) {
@@ -252,7 +252,7 @@ rmq_status rmq_lite_pull_consumer_assignment(rmq_lite_pull_consumer *consumer, r
                                              rmq_error **err)
 {
     struct list_call call = {.consumer = consumer};
-    rmq_status st = rq_lite_check(consumer, NULL, out, err);
+    rmq_status st = rq_lite_check(consumer, NULL, out, "out", err);
     if (st == RMQ_OK) {
         st = rmq_queue_list_create(&call.list, err);
     }
@@ -272,7 +272,7 @@ rmq_status rmq_lite_pull_consumer_fetch_queues(rmq_lite_pull_consumer *consumer,
                                                int64_t timeout_ms, rmq_queue_list **out,
                                                rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, NULL, topic ? out : NULL, err);
+    rmq_status st = rq_lite_check(consumer, NULL, topic ? out : NULL, topic ? "out" : "topic", err);
     return st == RMQ_OK
                ? rq_queue_list_fetch_named(consumer->instance, consumer->options.namespace_name,
                                            topic, timeout_ms, out, err)
@@ -308,7 +308,7 @@ static rmq_status set_paused(struct rmq_lite_pull_consumer *consumer, const rmq_
                              bool pause, rmq_error **err)
 {
     rmq_queue_list *full = NULL;
-    rmq_status st = rq_lite_check(consumer, NULL, consumer, err);
+    rmq_status st = rq_lite_check(consumer, NULL, consumer, "consumer", err);
     if (st == RMQ_OK && queues) {
         st = rq_queue_list_wrap(queues, consumer->options.namespace_name, &full, err);
     }
@@ -379,7 +379,7 @@ static rmq_status seek(struct rmq_lite_pull_consumer *consumer, const struct rq_
 static rmq_status check_seek(struct rmq_lite_pull_consumer *consumer, const struct rq_mq *name,
                              rmq_error **err)
 {
-    rmq_status st = rq_lite_check(consumer, name, consumer, err);
+    rmq_status st = rq_lite_check(consumer, name, consumer, "consumer", err);
     return st == RMQ_OK ? seek(consumer, name, -1, err) : st;
 }
 
@@ -472,7 +472,7 @@ rmq_status rmq_lite_pull_consumer_offset_for_timestamp(rmq_lite_pull_consumer *c
     const struct rq_mq name = {.topic = rq_lite_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    rmq_status st = rq_lite_check(consumer, &name, out, err);
+    rmq_status st = rq_lite_check(consumer, &name, out, "out", err);
     return st == RMQ_OK ? rq_queue_search_offset(consumer->instance, &name, timestamp_ms,
                                                  timeout_ms, out, err)
                         : st;

@@ -48,10 +48,11 @@ struct rmq_pop_result {
 };
 
 rmq_status rq_pop_consumer_enter(struct rmq_pop_consumer *consumer, const char *topic,
-                                 const void *needed, rmq_error **err)
+                                 const void *needed, const char *what, rmq_error **err)
 {
     if (!consumer || !topic || !needed) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "consumer, topic or out is NULL");
+        const char *missing = topic ? what : "topic";
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s is NULL", consumer ? missing : "consumer");
     }
     if (rq_instance_forked(consumer->instance)) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the consumer belongs to the parent process");
@@ -304,7 +305,7 @@ rmq_status rmq_pop_consumer_pop(rmq_pop_consumer *consumer, const char *topic,
     }
     char room[RQ_NAMESPACED_MAX];
     topic = rq_pop_consumer_full(consumer, topic, room);
-    rmq_status st = rq_pop_consumer_enter(consumer, topic, out, err);
+    rmq_status st = rq_pop_consumer_enter(consumer, topic, out, "out", err);
     if (st != RMQ_OK) {
         return st;
     }

@@ -60,7 +60,7 @@ rmq_status rmq_pop_consumer_ack(rmq_pop_consumer *consumer, const char *topic, c
 {
     char room[RQ_NAMESPACED_MAX];
     topic = rq_pop_consumer_full(consumer, topic, room);
-    rmq_status st = rq_pop_consumer_enter(consumer, topic, handle, err);
+    rmq_status st = rq_pop_consumer_enter(consumer, topic, handle, "handle", err);
     if (st == RMQ_OK) {
         st = rq_pop_consumer_ack_one(consumer, topic, handle, timeout_ms, err);
         rq_callbacks_leave(&consumer->callbacks);
@@ -130,7 +130,7 @@ rmq_status rmq_pop_consumer_ack_batch(rmq_pop_consumer *consumer, const char *to
     }
     char room[RQ_NAMESPACED_MAX];
     topic = rq_pop_consumer_full(consumer, topic, room);
-    rmq_status st = rq_pop_consumer_enter(consumer, topic, handles, err);
+    rmq_status st = rq_pop_consumer_enter(consumer, topic, handles, "handles", err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -198,7 +198,7 @@ rmq_status rmq_pop_consumer_change_invisible_time(rmq_pop_consumer *consumer, co
     }
     char room[RQ_NAMESPACED_MAX];
     topic = rq_pop_consumer_full(consumer, topic, room);
-    rmq_status st = rq_pop_consumer_enter(consumer, topic, handle, err);
+    rmq_status st = rq_pop_consumer_enter(consumer, topic, handle, "handle", err);
     if (st == RMQ_OK) {
         st = change(consumer, topic, handle, invisible_ms, timeout_ms, new_handle, err);
         rq_callbacks_leave(&consumer->callbacks);

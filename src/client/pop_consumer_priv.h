@@ -24,9 +24,9 @@ struct rmq_pop_consumer {
     struct rq_list pops; /* loop: under way */
 };
 
-/* Counts a call; rq_callbacks_leave ends it. */
+/* Counts a call; rq_callbacks_leave ends it. what: the word for needed. */
 rmq_status rq_pop_consumer_enter(struct rmq_pop_consumer *consumer, const char *topic,
-                                 const void *needed, rmq_error **err);
+                                 const void *needed, const char *what, rmq_error **err);
 
 /* Blocking. */
 rmq_status rq_pop_consumer_ack_one(struct rmq_pop_consumer *consumer, const char *topic,

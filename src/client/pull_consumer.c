@@ -22,10 +22,10 @@
 #define CLOSE_LEAST_MS   500
 
 rmq_status rq_pull_consumer_check(struct rmq_pull_consumer *consumer, const struct rq_mq *name,
-                                  const void *out, rmq_error **err)
+                                  const void *needed, const char *what, rmq_error **err)
 {
-    if (!consumer || !out) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "consumer or out is NULL");
+    if (!consumer || !needed) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s is NULL", consumer ? what : "consumer");
     }
     if (name && (!name->topic || !name->broker_name || name->queue_id < 0)) {
         return rq_error_set(err, RMQ_ERR_INVALID, "topic, broker name and queue id are required");
@@ -158,7 +158,7 @@ rmq_status rmq_pull_consumer_create_from_config(const rmq_config *config, rmq_pu
 rmq_status rmq_pull_consumer_register_topic(rmq_pull_consumer *consumer, const char *topic,
                                             rmq_error **err)
 {
-    rmq_status st = rq_pull_consumer_check(consumer, NULL, topic, err);
+    rmq_status st = rq_pull_consumer_check(consumer, NULL, topic, "topic", err);
     return st == RMQ_OK ? rmq_consumer_subscribe(consumer->inner, topic, "*", err) : st;
 }
 
@@ -173,7 +173,7 @@ static void start_persisting(void *arg)
 
 rmq_status rmq_pull_consumer_start(rmq_pull_consumer *consumer, rmq_error **err)
 {
-    rmq_status st = rq_pull_consumer_check(consumer, NULL, consumer, err);
+    rmq_status st = rq_pull_consumer_check(consumer, NULL, consumer, "consumer", err);
     if (st == RMQ_OK) {
         st = rmq_consumer_start(consumer->inner, err);
     }
@@ -188,7 +188,8 @@ rmq_status rmq_pull_consumer_start(rmq_pull_consumer *consumer, rmq_error **err)
 rmq_status rmq_pull_consumer_fetch_queues(rmq_pull_consumer *consumer, const char *topic,
                                           int64_t timeout_ms, rmq_queue_list **out, rmq_error **err)
 {
-    rmq_status st = rq_pull_consumer_check(consumer, NULL, topic ? out : NULL, err);
+    rmq_status st =
+        rq_pull_consumer_check(consumer, NULL, topic ? out : NULL, topic ? "out" : "topic", err);
     return st == RMQ_OK
                ? rq_queue_list_fetch_named(consumer->instance, consumer->options.namespace_name,
                                            topic, timeout_ms, out, err)
@@ -212,7 +213,8 @@ static void share_on_loop(void *arg)
 rmq_status rmq_pull_consumer_queues_in_balance(rmq_pull_consumer *consumer, const char *topic,
                                                rmq_queue_list **out, rmq_error **err)
 {
-    rmq_status st = rq_pull_consumer_check(consumer, NULL, topic ? out : NULL, err);
+    rmq_status st =
+        rq_pull_consumer_check(consumer, NULL, topic ? out : NULL, topic ? "out" : "topic", err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -245,7 +247,7 @@ static int64_t left_of(int64_t deadline_ms)
 rmq_status rmq_pull_consumer_shutdown(rmq_pull_consumer *consumer, int64_t timeout_ms,
                                       rmq_error **err)
 {
-    rmq_status st = rq_pull_consumer_check(consumer, NULL, consumer, err);
+    rmq_status st = rq_pull_consumer_check(consumer, NULL, consumer, "consumer", err);
     if (st != RMQ_OK) {
         return st;
     }

@@ -174,7 +174,7 @@ rmq_status rq_pull_consumer_persist(struct rmq_pull_consumer *consumer, int64_t 
 rmq_status rmq_pull_consumer_persist_offsets(rmq_pull_consumer *consumer, int64_t timeout_ms,
                                              rmq_error **err)
 {
-    rmq_status st = rq_pull_consumer_check(consumer, NULL, consumer, err);
+    rmq_status st = rq_pull_consumer_check(consumer, NULL, consumer, "consumer", err);
     return st == RMQ_OK ? rq_pull_consumer_persist(
                               consumer, rq_mono_ms() + rq_timeout_ms(timeout_ms, 5000), err)
                         : st;
@@ -188,7 +188,7 @@ rmq_status rmq_pull_consumer_update_offset(rmq_pull_consumer *consumer, const ch
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    rmq_status st = rq_pull_consumer_check(consumer, &name, consumer, err);
+    rmq_status st = rq_pull_consumer_check(consumer, &name, consumer, "consumer", err);
     if (st != RMQ_OK || offset < 0) {
         return st != RMQ_OK ? st
                             : rq_error_set(err, RMQ_ERR_INVALID, "offset %lld", (long long)offset);
@@ -216,7 +216,7 @@ rmq_status rmq_pull_consumer_fetch_offset(rmq_pull_consumer *consumer, const cha
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
+    rmq_status st = rq_pull_consumer_check(consumer, &name, out, "out", err);
     if (st != RMQ_OK) {
         return st;
     }
@@ -242,7 +242,7 @@ rmq_status rmq_pull_consumer_min_offset(rmq_pull_consumer *consumer, const char 
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
+    rmq_status st = rq_pull_consumer_check(consumer, &name, out, "out", err);
     return st == RMQ_OK ? rq_queue_min_offset(consumer->instance, &name, timeout_ms, out, err) : st;
 }
 
@@ -254,7 +254,7 @@ rmq_status rmq_pull_consumer_max_offset(rmq_pull_consumer *consumer, const char 
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
+    rmq_status st = rq_pull_consumer_check(consumer, &name, out, "out", err);
     return st == RMQ_OK ? rq_queue_max_offset(consumer->instance, &name, timeout_ms, out, err) : st;
 }
 
@@ -267,7 +267,7 @@ rmq_status rmq_pull_consumer_search_offset(rmq_pull_consumer *consumer, const ch
     const struct rq_mq name = {.topic = rq_pull_consumer_full(consumer, topic, room),
                                .broker_name = broker_name,
                                .queue_id = queue_id};
-    rmq_status st = rq_pull_consumer_check(consumer, &name, out, err);
+    rmq_status st = rq_pull_consumer_check(consumer, &name, out, "out", err);
     return st == RMQ_OK ? rq_queue_search_offset(consumer->instance, &name, timestamp_ms,
                                                  timeout_ms, out, err)
                         : st;

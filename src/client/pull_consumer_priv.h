@@ -72,9 +72,10 @@ void rq_pull_consumer_free_queues(struct rmq_pull_consumer *consumer); /* none i
 
 /* ---- pull_consumer.c ---- */
 
-/* Checks a handle and a queue's name. */
+/* Checks a handle, what the call cannot do without, and (not NULL) a queue's name. what: the word
+ * for needed, which may be the consumer once more. */
 rmq_status rq_pull_consumer_check(struct rmq_pull_consumer *consumer, const struct rq_mq *name,
-                                  const void *out, rmq_error **err);
+                                  const void *needed, const char *what, rmq_error **err);
 
 /* A topic's full name, in room or topic itself; consumer and topic may be NULL. */
 static inline const char *rq_pull_consumer_full(const struct rmq_pull_consumer *consumer,

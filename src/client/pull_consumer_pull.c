@@ -301,7 +301,7 @@ static rmq_status pull(struct rmq_pull_consumer *consumer, const struct rq_mq *n
                        bool block, int64_t timeout_ms, rmq_pull_result **out, rmq_error **err)
 {
     struct pull_op *op = NULL;
-    rmq_status st = rq_pull_consumer_check(consumer, name, out, err);
+    rmq_status st = rq_pull_consumer_check(consumer, name, out, "out", err);
     if (st == RMQ_OK) {
         st = prepare(consumer, name, selector, offset, max_nums, false, &op, err);
     }
@@ -376,7 +376,7 @@ rmq_status rmq_pull_consumer_pull_selector_async(rmq_pull_consumer *consumer, co
                                .queue_id = queue_id};
     struct pull_op *op = NULL;
     struct rq_selector selector;
-    rmq_status st = rq_pull_consumer_check(consumer, &name, fn ? &name : NULL, err);
+    rmq_status st = rq_pull_consumer_check(consumer, &name, fn ? &name : NULL, "fn", err);
     if (st == RMQ_OK) {
         st = rq_selector_make(type, expression, &selector, err);
     }

@@ -453,6 +453,10 @@ static void seek_goes_to_an_offset_the_ends_and_a_time(void)
              RMQ_ERR_INVALID);
     TL_EQUAL(rmq_lite_pull_consumer_seek(consumer, topic, broker, 5, 0, 0, NULL),
              RMQ_ERR_NOT_FOUND);
+    TL_EQUAL(rmq_lite_pull_consumer_assign(consumer, NULL, &err), RMQ_ERR_INVALID);
+    TL_CHECK(strcmp(rmq_error_message(err), "queues is NULL") == 0);
+    rmq_error_destroy(err);
+    err = NULL;
 
     /* A batch of before the seek does not move the offset of after it. */
     TL_OK(rmq_lite_pull_consumer_poll(consumer, &batch, 20000, &err));

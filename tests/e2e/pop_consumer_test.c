@@ -80,6 +80,9 @@ static void every_message_is_popped_once_and_gone_when_acknowledged(void)
     TL_EQUAL(rmq_pop_consumer_pop(consumer, cluster.topic, "*", 32, 300, &result, NULL),
              RMQ_ERR_TIMEOUT);
     TL_EQUAL(rmq_pop_consumer_ack(consumer, cluster.topic, "nonsense", 0, NULL), RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_pop_consumer_ack(consumer, cluster.topic, NULL, 0, &err), RMQ_ERR_INVALID);
+    TL_CHECK(strcmp(rmq_error_message(err), "handle is NULL") == 0);
+    rmq_error_destroy(err);
     rmq_pop_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);

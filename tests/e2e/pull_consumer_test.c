@@ -211,6 +211,11 @@ static void conditions_on_properties_choose_what_is_pulled(void)
                                              RMQ_EXPRESSION_SQL92, "", 0, 32, false, 0, &result,
                                              NULL),
              RMQ_ERR_INVALID);
+    TL_EQUAL(rmq_pull_consumer_pull_async(consumer, cluster.topic, broker, 0, "*", 0, 32, false, 0,
+                                          NULL, NULL, &err),
+             RMQ_ERR_INVALID);
+    TL_CHECK(strcmp(rmq_error_message(err), "fn is NULL") == 0);
+    rmq_error_destroy(err);
     rmq_pull_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
