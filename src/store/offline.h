@@ -35,6 +35,8 @@ struct rq_offline_queue {
     int64_t missing;
     int64_t wrong;
     int64_t late; /* of the missing ones: behind the queue's end */
+    /* of the wrong ones: lead behind the files of the log, but their message is in it */
+    int64_t astray;
 };
 
 struct rmq_store {

@@ -236,6 +236,7 @@ static void reset_queues(struct rmq_store *store)
     for (size_t i = 0; i < store->queue_count; i++) {
         struct rq_offline_queue *queue = store->queues[i];
         queue->next = queue->matched = queue->missing = queue->wrong = queue->late = 0;
+        queue->astray = 0;
     }
 }
 

@@ -58,6 +58,12 @@ static void note_wrong(struct rq_verify *v, struct rq_offline_queue *queue,
                    entry->size, entry->tags_code, record->commit_log_offset, record->size);
 }
 
+static bool is_behind_files(const struct rmq_store *store, const struct rq_store_entry *entry)
+{
+    const struct rq_offline_file *last = &store->log.files[store->log.count - 1];
+    return entry->commit_log_offset >= last->start + (int64_t)last->size;
+}
+
 rmq_status rq_verify_queue_record(struct rq_verify *v, const struct rq_record *record,
                                   const struct rq_record_properties *properties)
 {
@@ -73,12 +79,17 @@ rmq_status rq_verify_queue_record(struct rq_verify *v, const struct rq_record *r
         return st == RMQ_ERR_INVALID ? RMQ_OK : st;
     }
     if (record->queue_offset < queue->next) { /* the topic was deleted and made again */
-        queue->missing = queue->late = 0;
+        queue->wrong -= queue->astray;
+        queue->missing = queue->late = queue->astray = 0;
     }
     queue->next = record->queue_offset < INT64_MAX ? record->queue_offset + 1 : INT64_MAX;
-    if (!rq_offline_entry(queue, record->queue_offset, &entry, &real) || !real ||
-        entry.commit_log_offset > record->commit_log_offset) {
+    if (!rq_offline_entry(queue, record->queue_offset, &entry, &real) || !real) {
         note_missing(queue, record);
+    } else if (is_behind_files(v->store, &entry)) {
+        queue->astray++;
+        note_wrong(v, queue, record, &entry);
+    } else if (entry.commit_log_offset > record->commit_log_offset) {
+        note_missing(queue, record); /* or that of a topic before it was deleted and made again */
     } else if (entry.commit_log_offset != record->commit_log_offset ||
                entry.size != (int32_t)record->size ||
                !tags_code_ok(record, properties, entry.tags_code)) {
@@ -153,7 +164,7 @@ static void check_files(struct rq_verify *v, struct rq_offline_queue *queue)
 static void end_queue(struct rq_verify *v, struct rq_offline_queue *queue)
 {
     int64_t live = 0;
-    int64_t wrong_before = queue->wrong;
+    int64_t wrong_before = queue->wrong - queue->astray;
     for (int64_t i = queue->first; i < queue->max; i++) {
         struct rq_store_entry entry;
         bool real;
@@ -165,6 +176,7 @@ static void end_queue(struct rq_verify *v, struct rq_offline_queue *queue)
         live += entry.commit_log_offset >= v->log_min &&
                 entry.commit_log_offset < v->out.commit_log_max_offset;
     }
+    v->out.queue_entries_ahead -= queue->astray;
     int64_t extra = live - queue->matched - wrong_before;
     check_files(v, queue);
     if (extra > 0) {

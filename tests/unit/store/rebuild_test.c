@@ -3,6 +3,7 @@
 /* rmq_store_rebuild: queues and index that are wrong or missing are built anew, and nobody else has
  * the store meanwhile. */
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,6 +75,25 @@ START_TEST(a_wrong_queue_entry_is_found_and_mended)
         check_rebuild(&fix);
         fixture_end(&fix);
     }
+}
+END_TEST
+
+START_TEST(an_entry_of_rubbish_in_a_whole_log_is_no_damage)
+{
+    struct fixture fix;
+    char rubbish[20];
+    look_make(&fix);
+    memset(rubbish, '0', sizeof rubbish);
+    int fd = open(fixture_path(&fix, "consumequeue/T/1/00000000000000000400"), O_RDWR);
+    ck_assert_int_eq(pwrite(fd, rubbish, sizeof rubbish, 60), (ssize_t)sizeof rubbish);
+    close(fd);
+    rmq_store_check check = look_verify(&fix);
+    ck_assert_int_eq(check.verdict, RMQ_STORE_REBUILD);
+    ck_assert_int_eq(check.queue_entries_wrong, 1);
+    ck_assert_int_eq(check.queue_entries_ahead, 0);
+    ck_assert_int_eq(check.queue_entries_missing, 0);
+    check_rebuild(&fix);
+    fixture_end(&fix);
 }
 END_TEST
 
@@ -204,6 +224,7 @@ Suite *rebuild_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_first_log_file_that_lost_its_end_does_not_set_the_size_of_the_others);
     tcase_add_test(tc, a_wrong_queue_entry_is_found_and_mended);
+    tcase_add_test(tc, an_entry_of_rubbish_in_a_whole_log_is_no_damage);
     tcase_add_test(tc, missing_queue_files_are_found_and_mended);
     tcase_add_test(tc, a_wrong_index_entry_is_found_and_mended);
     tcase_add_test(tc, a_changed_slot_of_the_index_is_found);
