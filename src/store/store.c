@@ -55,6 +55,9 @@ static rmq_status parse_delays(struct rq_store *store, const char *text, rmq_err
         }
         store->delays_ms[store->delay_levels++] = number * unit_ms;
     }
+    if (store->delay_levels == 0) { /* delayed messages would go to their topics at once */
+        return rq_error_set(err, RMQ_ERR_INVALID, "messageDelayLevel names no delay");
+    }
     return RMQ_OK;
 }
 

@@ -100,6 +100,23 @@ START_TEST(a_broker_starts_again_on_its_store_with_all_it_knew)
 }
 END_TEST
 
+START_TEST(settings_with_which_messages_would_go_astray_are_refused_at_the_start)
+{
+    static const char *const pairs[][2] = {{"messageDelayLevel", ""}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        rmq_broker_config *config = NULL;
+        rmq_broker *none = NULL;
+        rmq_error *err = NULL;
+        rmq_broker_config_create(&config, NULL);
+        ck_assert_int_eq(rmq_broker_config_set(config, pairs[i][0], pairs[i][1], NULL), RMQ_OK);
+        ck_assert_int_eq(rmq_broker_start(config, &none, &err), RMQ_ERR_INVALID);
+        ck_assert_ptr_nonnull(strstr(rmq_error_message(err), pairs[i][0]));
+        rmq_error_destroy(err);
+        rmq_broker_config_destroy(config);
+    }
+}
+END_TEST
+
 START_TEST(a_broker_with_a_relative_store_stays_there_when_its_host_changes_the_directory)
 {
     char dir[] = "/tmp/rmq-broker-test-XXXXXX";
@@ -535,6 +552,7 @@ Suite *life_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, fifty_rounds_leave_no_thread_no_descriptor_and_no_directory);
     tcase_add_test(tc, a_broker_starts_again_on_its_store_with_all_it_knew);
+    tcase_add_test(tc, settings_with_which_messages_would_go_astray_are_refused_at_the_start);
     tcase_add_test(tc,
                    a_template_that_an_earlier_run_left_makes_no_topics_when_that_is_switched_off);
     tcase_add_test(tc,
