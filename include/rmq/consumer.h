@@ -234,7 +234,10 @@ RMQ_API rmq_consume_context *rmq_batch_context(rmq_batch *batch);
 RMQ_API void rmq_batch_destroy(rmq_batch *batch);
 
 /* Context: index of the last message that is done (the rest of the batch goes back); delay level of
- * the send-back (-1 dead-letter queue at once, 0 the broker decides, 1 … 18). Since 0.1.0. */
+ * the send-back (-1 dead-letter queue at once, 0 the broker decides, 1 … 18). What was popped is
+ * seen again after 10 s, 30 s, 1 min, 2 min, 3 … 10 min, 20 min, 30 min, 1 h, 2 h: of these, 0
+ * takes the one of the deliveries so far, level 1 the second, 15 and more the last, as in Java.
+ * Since 0.1.0. */
 RMQ_API void rmq_consume_context_set_ack_index(rmq_consume_context *context, int32_t ack_index);
 RMQ_API void rmq_consume_context_set_delay_level(rmq_consume_context *context, int delay_level);
 
