@@ -264,7 +264,10 @@ static int run(struct consume *c, int signals)
     int64_t started = 0;
     rmq_status st = rmq_consumer_subscribe_selector(
         c->consumer, c->topic, c->sql != NULL ? RMQ_EXPRESSION_SQL92 : RMQ_EXPRESSION_TAG,
-        c->sql != NULL ? c->sql : c->expression, &err);
+        c->sql != NULL          ? c->sql
+        : c->expression != NULL ? c->expression
+                                : "*",
+        &err);
     if (st == RMQ_OK) {
         st = rmq_consumer_start(c->consumer, &err);
     }
@@ -283,6 +286,23 @@ static int run(struct consume *c, int signals)
     return rc;
 }
 
+/* Options that mean nothing without another one, or beside it. */
+static int check_pairs(const struct consume *c)
+{
+    bool from_time = strcmp(c->from, "timestamp") == 0;
+    if (from_time != (c->time != NULL)) {
+        return from_time ? tool_wrong("--from timestamp needs --timestamp")
+                         : tool_wrong("--timestamp needs --from timestamp");
+    }
+    if (c->expression != NULL && c->sql != NULL) {
+        return tool_wrong("--expression and --sql exclude each other");
+    }
+    if (c->offsets != NULL && !c->broadcast) {
+        return tool_wrong("--offsets needs --broadcast");
+    }
+    return TOOL_GO;
+}
+
 static int check_options(struct consume *c)
 {
     if (c->topic == NULL || c->group == NULL) {
@@ -292,8 +312,9 @@ static int check_options(struct consume *c)
         strcmp(c->from, "timestamp") != 0) {
         return tool_wrong("--from is first, last or timestamp, not '%s'", c->from);
     }
-    if (strcmp(c->from, "timestamp") == 0 && c->time == NULL) {
-        return tool_wrong("--from timestamp needs --timestamp");
+    int rc = check_pairs(c);
+    if (rc != TOOL_GO) {
+        return rc;
     }
     c->time_ms = c->time != NULL ? tool_read_time(c->time) : 0;
     if (c->time_ms < 0) {
@@ -425,7 +446,6 @@ static int parse(struct consume *c, int argc, char **argv)
 int tool_consume(int argc, char **argv)
 {
     struct consume c = {.from = "last",
-                        .expression = "*",
                         .count = -1,
                         .threads = 1,
                         .done_fd = -1,

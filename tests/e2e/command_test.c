@@ -53,6 +53,9 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
     tl_expect("127.0.0.1:1", "produce -t T -f /dev/zero 2>&1", 1, "more than 64 MiB");
     tl_expect("127.0.0.1:1", "broker --set listenPort 2>&1", 2,
               "--set needs name=value, not 'listenPort'");
+    tl_expect("127.0.0.1:1", "consume -t T -g g --timestamp 1 2>&1", 2, "needs --from timestamp");
+    tl_expect("127.0.0.1:1", "consume -t T -g g -e a --sql 'a > 1' 2>&1", 2, "exclude each other");
+    tl_expect("127.0.0.1:1", "consume -t T -g g --offsets /tmp 2>&1", 2, "needs --broadcast");
     tl_expect("127.0.0.1:1", "consume -t T -g g --set pullBatchSize 2>&1", 2,
               "--set needs name=value, not 'pullBatchSize'");
     tl_expect("127.0.0.1:1", "consume -t T -g g --set pullBatchsize=1 2>&1", 2,
