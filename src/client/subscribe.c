@@ -31,7 +31,8 @@ int64_t rq_consumer_next_version(struct rmq_consumer *consumer)
     return consumer->last_version;
 }
 
-/* Pulls under way carry the old expression: they are asked again with the new one. */
+/* Pulls under way carry the old expression: they are asked again with the new one. Where the old
+ * one kept them from being asked, that ends here, unless a broker is to judge the new one first. */
 static void replace_expression(struct rq_subscribed *topic, struct rq_subscription *sub)
 {
     rq_subscription_destroy(topic->sub);
@@ -45,7 +46,9 @@ static void replace_expression(struct rq_subscribed *topic, struct rq_subscripti
         if (owned->asking && owned->located) {
             rq_consumer_cancel(&owned->ask);
         }
+        rq_pull(owned);
     }
+    rq_consumer_settle(topic->consumer);
 }
 
 static void subscribe_on_loop(void *arg)

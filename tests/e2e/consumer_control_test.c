@@ -164,6 +164,38 @@ static void a_condition_that_takes_the_place_of_a_bad_one_is_judged_by_itself(vo
     tl_detour_stop(&detour);
 }
 
+/* The refusal comes when no queue waits for a moment after its pull was given up any more. */
+static void tags_take_the_place_of_a_refused_condition_at_once(void)
+{
+    struct tl_detour detour;
+    rmq_error *err = NULL;
+    rmq_events *events = NULL;
+    rmq_event *event = NULL;
+    const char *const filters[] = {"enablePropertyFilter", "true", NULL};
+    tl_detour_start(&detour, 2, filters);
+    TL_CHECK(tl_proxy_script(detour.proxy, "delay response 46 times 1 ms 1000"));
+    TL_OK(rmq_events_create(&events, &err));
+    rmq_consumer_options options = options_of(&detour.through);
+    options.rebalance_interval_ms = 600000;
+    options.events = events;
+    rmq_consumer *consumer = start(&detour.through, &options);
+    const char *topic = detour.through.topic;
+    TL_OK(rmq_consumer_subscribe_selector(consumer, topic, RMQ_EXPRESSION_SQL92, "n >", &err));
+    bool refused = false;
+    while (!refused && rmq_events_take(events, &event, 1, 20000) == 1) {
+        refused = rmq_event_get_type(event) == RMQ_EVENT_ERROR &&
+                  rmq_error_status(rmq_event_error(event)) == RMQ_ERR_BROKER;
+        rmq_event_destroy(event);
+    }
+    TL_CHECK(refused);
+    TL_OK(rmq_consumer_subscribe(consumer, topic, "*", &err));
+    tl_send_some(&detour.cluster, 0, 10);
+    tl_seen_wait(&seen, 10, 20000);
+    rmq_consumer_destroy(consumer);
+    rmq_events_destroy(events);
+    tl_detour_stop(&detour);
+}
+
 static void an_unknown_expression_type_and_an_empty_condition_are_refused_at_once(void)
 {
     struct tl_cluster cluster;
@@ -443,6 +475,7 @@ int main(int argc, char **argv)
         TL_CASE(a_broker_without_sql_or_with_a_bad_condition_ends_the_start_with_its_words),
         TL_CASE(a_busy_broker_is_asked_about_the_condition_again),
         TL_CASE(a_condition_that_takes_the_place_of_a_bad_one_is_judged_by_itself),
+        TL_CASE(tags_take_the_place_of_a_refused_condition_at_once),
         TL_CASE(an_unknown_expression_type_and_an_empty_condition_are_refused_at_once),
         TL_CASE(a_topic_that_is_given_up_goes_on_where_it_stopped),
         TL_CASE(a_suspended_queue_waits_while_the_others_go_on),
