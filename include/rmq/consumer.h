@@ -298,7 +298,8 @@ RMQ_API const char *rmq_consumer_client_id(const rmq_consumer *consumer);
 /* Stops pulling, waits up to timeout_ms (0 = 10000) for running listeners and unfinished batches,
  * commits, and leaves the group. May be called twice, from any thread, from the listener. When it
  * has returned (outside the listener), no listener starts any more. RMQ_ERR_TIMEOUT when a listener
- * was still running at the deadline. Since 0.1.0. */
+ * was still running at the deadline, or a batch unfinished: nothing of it is committed any more, and
+ * a later call waits for its end. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms,
                                          rmq_error **err);
 

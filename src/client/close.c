@@ -118,6 +118,10 @@ static void on_quiet(struct rq_task *task)
 {
     struct rmq_consumer *consumer = RQ_CONTAINER_OF(task, struct rmq_consumer, quiet);
     consumer->quiet_came = true;
+    rq_mutex_lock(&consumer->lock);
+    consumer->timed_out = false; /* closed before: who asks again has waited for this */
+    rq_cond_broadcast(&consumer->change);
+    rq_mutex_unlock(&consumer->lock);
     rq_close_check(consumer);
 }
 
@@ -206,12 +210,17 @@ static void close_on_loop(void *arg)
     begin(call->consumer, call->deadline_ms);
 }
 
-/* The last steps come after the deadline when a listener did not end before it. */
+/* The last steps come after the deadline when a listener did not end before it. It may run on when
+ * all is closed: a later shutdown waits for it, too. */
 static bool wait_closed(struct rmq_consumer *consumer, int64_t deadline_ms)
 {
     bool in_time = true;
     rq_mutex_lock(&consumer->lock);
     while (in_time && consumer->state != RQ_CONSUMER_CLOSED) {
+        in_time = rq_cond_wait_until(&consumer->change, &consumer->lock,
+                                     deadline_ms + 2 * LAST_STEPS_MOST_MS);
+    }
+    while (in_time && consumer->timed_out) {
         in_time = rq_cond_wait_until(&consumer->change, &consumer->lock, deadline_ms);
     }
     bool clean = consumer->state == RQ_CONSUMER_CLOSED && !consumer->timed_out;
@@ -231,17 +240,17 @@ rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq
     int64_t deadline = rq_deadline_ms(timeout);
     rq_mutex_lock(&consumer->lock);
     bool closed = consumer->state == RQ_CONSUMER_CLOSED;
+    bool ended = closed && !consumer->timed_out;
     consumer->state = closed ? consumer->state : RQ_CONSUMER_CLOSING;
     rq_cond_broadcast(&consumer->change);
     rq_mutex_unlock(&consumer->lock);
-    if (closed) {
+    if (ended) {
         return RMQ_OK;
     }
     struct close_call call = {.consumer = consumer, .deadline_ms = deadline};
     rq_instance_run(consumer->instance, close_on_loop, &call);
-    bool clean = rq_pool_in(&consumer->pool)
-                     ? rq_pool_wait_others(&consumer->pool, deadline)
-                     : wait_closed(consumer, deadline + 2 * LAST_STEPS_MOST_MS);
+    bool clean = rq_pool_in(&consumer->pool) ? rq_pool_wait_others(&consumer->pool, deadline)
+                                             : wait_closed(consumer, deadline);
     if (consumer->local) {
         (void)rq_local_offsets_write(consumer->local);
     }
@@ -250,4 +259,14 @@ rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq
     }
     return clean ? RMQ_OK
                  : rq_error_set(err, RMQ_ERR_TIMEOUT, "a listener or a batch did not end in time");
+}
+
+void rq_close_once(struct rmq_consumer *consumer)
+{
+    rq_mutex_lock(&consumer->lock);
+    bool closed = consumer->state == RQ_CONSUMER_CLOSED;
+    rq_mutex_unlock(&consumer->lock);
+    if (!closed) {
+        rmq_consumer_shutdown(consumer, 0, NULL);
+    }
 }

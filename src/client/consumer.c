@@ -490,7 +490,7 @@ void rmq_consumer_destroy(rmq_consumer *consumer)
     if (!consumer || rq_instance_forked(consumer->instance)) {
         return; /* in a forked child the handle stays the parent's: nothing of it may be touched */
     }
-    rmq_consumer_shutdown(consumer, 0, NULL);
+    rq_close_once(consumer);
     rq_pool_join(&consumer->pool);
     rq_mutex_lock(&consumer->post_lock);
     consumer->destroyed = true;

@@ -108,8 +108,8 @@ struct rmq_consumer {
 
     /* guarded by lock */
     enum rq_consumer_state state;
-    bool settled;       /* start waits no longer */
-    bool timed_out;     /* closing did not wait for a listener any longer */
+    bool settled;   /* start waits no longer */
+    bool timed_out; /* closed while a listener ran or a batch was in hands, and it still is so */
     rmq_error *refusal; /* of a subscription, for the start; owned */
 
     struct rq_mutex post_lock; /* rank 16: only the loop is posted to with it */
@@ -260,6 +260,8 @@ void rq_send_back_copy(struct rq_ask *ask, struct rmq_consumer *consumer, struct
 void rq_close_check(struct rmq_consumer *consumer);  /* loop: goes on when nothing is awaited */
 void rq_close_finish(struct rmq_consumer *consumer); /* loop: gives up what is left, for destroy */
 void rq_close_init(struct rmq_consumer *consumer);
+/* For destroy: shuts down unless that was done. What is still in hands then was waited for. */
+void rq_close_once(struct rmq_consumer *consumer);
 
 /* A topic's name as the program knows it, borrowed from topic. */
 static inline const char *rq_consumer_plain(const struct rmq_consumer *consumer, const char *topic)

@@ -283,7 +283,9 @@ void rmq_lite_pull_consumer_destroy(rmq_lite_pull_consumer *consumer)
         return; /* in a forked child the handle stays the parent's */
     }
     if (consumer->instance) {
-        rmq_lite_pull_consumer_shutdown(consumer, 0, NULL);
+        rq_callbacks_close(&consumer->callbacks);
+        rq_close_once(consumer->inner);
+        rq_callbacks_wait(&consumer->callbacks);
         rmq_consumer_destroy(consumer->inner);
     }
     rq_callbacks_destroy(&consumer->callbacks);

@@ -240,6 +240,44 @@ static void a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline(v
     tl_cluster_stop(&cluster);
 }
 
+static void *let_it_go(void *arg)
+{
+    (void)arg;
+    atomic_store(&let_go, true);
+    return NULL;
+}
+
+static rmq_consume_result block_to_the_end(const rmq_message_view *const *messages, size_t count,
+                                           rmq_consume_context *context, void *user)
+{
+    rmq_consume_result result = block(messages, count, context, user);
+    atomic_fetch_sub(&blocked, 1);
+    return result;
+}
+
+static void a_shutdown_after_one_that_timed_out_waits_for_the_same_listener(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    pthread_t thread;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "m", 0, 1);
+    rmq_consumer *consumer = make_consumer(&cluster, block_to_the_end, &seen);
+    TL_OK(rmq_consumer_start(consumer, &err));
+    TL_CHECK(tl_wait(is_blocked, NULL, 20000));
+    TL_EQUAL(rmq_consumer_shutdown(consumer, 100, NULL), RMQ_ERR_TIMEOUT);
+    TL_EQUAL(rmq_consumer_shutdown(consumer, 100, NULL), RMQ_ERR_TIMEOUT);
+    TL_EQUAL(pthread_create(&thread, NULL, let_it_go, NULL), 0);
+    TL_OK(rmq_consumer_shutdown(consumer, 20000, &err));
+    TL_EQUAL(atomic_load(&blocked), 0);
+    TL_OK(rmq_consumer_shutdown(consumer, 100, &err));
+    TL_EQUAL(pthread_join(thread, NULL), 0);
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 static bool twenty_are_blocked(void *arg)
 {
     (void)arg;
@@ -399,6 +437,7 @@ int main(int argc, char **argv)
         TL_CASE(shutdown_inside_the_listener_commits_what_that_listener_consumed),
         TL_CASE(several_listeners_may_shut_down_at_once),
         TL_CASE(a_listener_that_does_not_end_is_not_waited_for_beyond_the_deadline),
+        TL_CASE(a_shutdown_after_one_that_timed_out_waits_for_the_same_listener),
         TL_CASE(twenty_listeners_at_work_are_waited_for),
         TL_CASE(members_stop_while_queues_move),
         TL_CASE(several_threads_may_shut_down_at_once),
