@@ -248,7 +248,8 @@ RMQ_API void rmq_consume_context_set_delay_level(rmq_consume_context *context, i
 RMQ_API void rmq_consume_context_set_auto_commit(rmq_consume_context *context, bool auto_commit);
 RMQ_API void rmq_consume_context_set_suspend_ms(rmq_consume_context *context, int64_t suspend_ms);
 
-/* Pauses and resumes pulling. What is cached is still delivered. Any thread, a listener too. Errors:
+/* Pauses and resumes pulling. What is cached is still delivered, and what a broker that shares its
+ * queues out for popping gives to the pop that waits there. Any thread, a listener too. Errors:
  * RMQ_ERR_INVALID, RMQ_ERR_FORKED. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_suspend(rmq_consumer *consumer);
 RMQ_API rmq_status rmq_consumer_resume(rmq_consumer *consumer);

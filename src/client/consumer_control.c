@@ -14,6 +14,14 @@ static void suspend_on_loop(void *arg)
 {
     struct rmq_consumer *consumer = arg;
     consumer->suspended = true;
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
+            rq_pull_halt(RQ_CONTAINER_OF(item, struct rq_owned, node));
+        }
+    }
 }
 
 static void resume_on_loop(void *arg)
@@ -50,8 +58,7 @@ static void pause_on_loop(void *arg)
     struct rq_owned *owned = rq_owned_find(call->consumer, &call->name);
     call->found = owned != NULL;
     if (owned) {
-        owned->paused = call->pause;
-        rq_pull(owned);
+        rq_owned_pause(owned, call->pause);
     }
 }
 

@@ -297,8 +297,7 @@ static void pause_on_loop(void *arg)
         {
             struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
             if (!call->queues || rq_queue_list_has(call->queues, &owned->name)) {
-                owned->paused = call->pause;
-                rq_pull(owned);
+                rq_owned_pause(owned, call->pause);
             }
         }
     }

@@ -177,6 +177,15 @@ void rq_owned_start(struct rq_owned *owned, int64_t offset, bool stored)
     rq_pull(owned);
 }
 
+void rq_owned_pause(struct rq_owned *owned, bool pause)
+{
+    owned->paused = pause;
+    if (pause) {
+        rq_pull_halt(owned);
+    }
+    rq_pull(owned);
+}
+
 void rq_owned_retry(struct rq_owned *owned)
 {
     rq_pull_after(owned, rq_retry_delay(&owned->delay_ms));

@@ -107,6 +107,7 @@ void rq_owned_drop(struct rq_owned *owned, bool commit);
 void rq_owned_set_limits(struct rq_owned *owned);
 /* The start offset is known, or was stored by the broker: pulls. */
 void rq_owned_start(struct rq_owned *owned, int64_t offset, bool stored);
+void rq_owned_pause(struct rq_owned *owned, bool pause);
 void rq_owned_retry(struct rq_owned *owned); /* after a failure, with back-off */
 
 /* Any thread: messages were consumed; popped ones are acknowledged. */
@@ -138,6 +139,9 @@ void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t tim
 void rq_pull(struct rq_owned *owned); /* when nothing hinders it; pops what is to be popped */
 void rq_pull_after(struct rq_owned *owned, int64_t delay_ms);
 void rq_pull_all(struct rmq_consumer *consumer);
+/* Gives up a pull that waits at the broker: the next one asks for the same. A pop goes on, since
+ * what it brings is hidden from everybody else for a while. */
+void rq_pull_halt(struct rq_owned *owned);
 /* The topic has a newer route than old (NULL: its first). Pulls of logical queues that wait at a
  * broker which leads them no more are asked of the new leader: what comes, comes there. */
 void rq_pull_follow_leaders(struct rq_subscribed *topic, const struct rq_route *old);

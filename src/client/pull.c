@@ -57,6 +57,14 @@ void rq_pull_all(struct rmq_consumer *consumer)
     }
 }
 
+void rq_pull_halt(struct rq_owned *owned)
+{
+    if (owned->asking && owned->located && !owned->pops) {
+        rq_consumer_cancel(&owned->ask);
+        owned->delay_ms = RQ_RETRY_FIRST_MS; /* it did not fail */
+    }
+}
+
 static bool has_moved(const struct rq_mq *name, const struct rq_route *old,
                       const struct rq_route *now)
 {

@@ -492,7 +492,12 @@ static void a_paused_queue_rests_until_it_is_resumed(void)
     TL_EQUAL(tl_lite_pull_take(consumer, &seen, 300), 0);
     TL_OK(rmq_lite_pull_consumer_resume(consumer, NULL, &err));
     tl_lite_pull_take_until(consumer, &seen, 100);
-    TL_EQUAL(atomic_load(&seen.total), 100);
+    TL_OK(rmq_lite_pull_consumer_pause(consumer, NULL, &err));
+    tl_send(&cluster, producer, "m", 100, 10);
+    TL_EQUAL(tl_lite_pull_take(consumer, &seen, 300), 0);
+    TL_OK(rmq_lite_pull_consumer_resume(consumer, NULL, &err));
+    tl_lite_pull_take_until(consumer, &seen, 110);
+    TL_EQUAL(atomic_load(&seen.total), 110);
     rmq_queue_list_destroy(one);
     rmq_queue_list_destroy(queues);
     rmq_lite_pull_consumer_destroy(consumer);
