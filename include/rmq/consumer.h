@@ -95,7 +95,9 @@ typedef struct rmq_consumer_options {
     int32_t pull_threshold_size_for_queue; /* "pullThresholdSizeForQueue", 100 MiB */
     int32_t pull_threshold_for_topic;      /* "pullThresholdForTopic", -1 = off */
     int32_t pull_threshold_size_for_topic; /* "pullThresholdSizeForTopic", -1 = off, MiB */
-    /* "maxCacheBytes", 268435456: all queues of the consumer, bodies after decompression */
+    /* "maxCacheBytes", 268435456: all queues of the consumer, until no more is pulled. A compressed
+     * body counts as it came, and expanded from when it is handed out until it is done: what is
+     * cached then is still handed out, so the bodies in hands may be more. */
     int64_t max_cache_bytes;
     int32_t consume_concurrently_max_span; /* "consumeConcurrentlyMaxSpan", 2000 offsets */
     /* "maxReconsumeTimes", -1 = 16, in order without end; in place of the group's retryMaxTimes */

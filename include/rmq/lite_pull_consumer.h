@@ -52,8 +52,9 @@ typedef struct rmq_lite_pull_consumer_options {
     /* "pullThresholdForQueue", 1000 messages fetched ahead */
     int32_t pull_threshold_for_queue;
     int32_t pull_threshold_size_for_queue; /* "pullThresholdSizeForQueue", 100 MiB */
-    int64_t max_cache_bytes;  /* "maxCacheBytes", 268435456: all queues of the consumer */
-    int32_t consume_max_span; /* "consumeMaxSpan", 2000 offsets */
+    /* "maxCacheBytes", 268435456: all queues of the consumer; counted as for a push consumer */
+    int64_t max_cache_bytes;
+    int32_t consume_max_span;             /* "consumeMaxSpan", 2000 offsets */
     int64_t poll_name_server_interval_ms; /* "pollNameServerInterval", 30000 */
     int64_t heartbeat_broker_interval_ms; /* "heartbeatBrokerInterval", 30000 */
     int64_t rebalance_interval_ms;        /* "rebalanceInterval", 20000 */

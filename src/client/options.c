@@ -134,8 +134,10 @@ static const struct rq_option consumer_options[] = {
              "Messages of a topic that are kept, shared by its queues; -1 = off."),
     NUMBER32("pullThresholdSizeForTopic", CONSUMER(pull_threshold_size_for_topic), "-1", -1, 102400,
              "MiB of a topic that are kept, shared by its queues; -1 = off."),
-    NUMBER64("maxCacheBytes", CONSUMER(max_cache_bytes), "268435456", 65536, 1099511627776,
-             "Bytes that all queues of the consumer may keep, bodies counted after decompression."),
+    NUMBER64(
+        "maxCacheBytes", CONSUMER(max_cache_bytes), "268435456", 65536, 1099511627776,
+        "Bytes that all queues of the consumer may keep until no more is pulled. A compressed body "
+        "counts as it came, and expanded from when it is handed out until it is done."),
     NUMBER32(
         "consumeConcurrentlyMaxSpan", CONSUMER(consume_concurrently_max_span), "2000", 1, 65535,
         "Offsets between the first and the last kept message of a queue before pulling pauses."),

@@ -95,8 +95,10 @@ static const struct rq_option lite_options[] = {
              "Messages of a queue that are fetched ahead or in hands before fetching pauses."),
     NUMBER32("pullThresholdSizeForQueue", LITE(pull_threshold_size_for_queue), "100", 1, 1024,
              "MiB of a queue, likewise."),
-    NUMBER64("maxCacheBytes", LITE(max_cache_bytes), "268435456", 65536, 1099511627776,
-             "Bytes that all queues of the consumer may keep, bodies counted after decompression."),
+    NUMBER64(
+        "maxCacheBytes", LITE(max_cache_bytes), "268435456", 65536, 1099511627776,
+        "Bytes that all queues of the consumer may keep until no more is pulled. A compressed body "
+        "counts as it came, and expanded from when it is handed out until it is done."),
     NUMBER32("consumeMaxSpan", LITE(consume_max_span), "2000", 1, 65535,
              "Offsets between the first and the last kept message of a queue before fetching "
              "pauses."),
