@@ -34,10 +34,10 @@ struct waiting {
 };
 
 static void send_stored(struct rq_conn *conn, const struct rq_reply_to *to, int32_t code,
-                        const struct answer *answer)
+                        const char *remark, const struct answer *answer)
 {
     if (answer->code_only) {
-        rq_answer_code(conn, to, code, NULL);
+        rq_answer_code(conn, to, code, remark);
         return;
     }
     struct rq_hdr_send_response fields = {
@@ -49,7 +49,7 @@ static void send_stored(struct rq_conn *conn, const struct rq_reply_to *to, int3
         .msg_region = rq_slice_str(answer->region),
         .trace_on = answer->trace_on ? rq_slice("true", 4) : rq_slice("false", 5),
     };
-    rq_answer_failed(conn, to, code, NULL, &rq_tab_send_response, &fields);
+    rq_answer_failed(conn, to, code, remark, &rq_tab_send_response, &fields);
 }
 
 static void flushed(struct rq_store_waiter *waiter, enum rq_put_status st)
@@ -59,12 +59,13 @@ static void flushed(struct rq_store_waiter *waiter, enum rq_put_status st)
     const char *remark;
     int32_t code = rq_put_response_code(&put, &remark);
     waiting->to.lazy = waiter->more; /* the flush thread goes on to the next sync meanwhile */
-    if (code == RQ_RESP_SUCCESS || code == RQ_RESP_FLUSH_DISK_TIMEOUT) {
-        send_stored(waiting->conn, &waiting->to, code, &waiting->answer);
-    } else {
+    char words[RQ_PUT_REASON_MAX + 64] = "";
+    if (code != RQ_RESP_SUCCESS && code != RQ_RESP_FLUSH_DISK_TIMEOUT) {
         (void)rq_store_refuses(waiting->broker->store, put.reason);
-        rq_answer_text(waiting->conn, &waiting->to, code, "%s%s", remark ? remark : "", put.reason);
+        (void)snprintf(words, sizeof words, "%s%s", remark ? remark : "", put.reason);
     }
+    /* Its place tells the client that the message is in the log, whatever the code is. */
+    send_stored(waiting->conn, &waiting->to, code, words[0] ? words : NULL, &waiting->answer);
     rq_conn_release(waiting->conn);
     rq_free(waiting);
 }
@@ -125,7 +126,7 @@ static void finish(const struct rq_request *request, const struct rq_store_put *
     answer->region = request->broker->settings.broker.region_id;
     answer->trace_on = request->broker->settings.broker.trace_on;
     if (!wait_for_disk(request, put, answer)) {
-        send_stored(request->conn, &request->to, code, answer);
+        send_stored(request->conn, &request->to, code, NULL, answer);
     }
 }
 

@@ -367,6 +367,8 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
 {
     bool again = op->last_code == header->code;
     char words[512];
+    /* It has a place in the log: what failed is the disk behind it. */
+    op->maybe_stored = op->maybe_stored || rq_header_ext(header, "msgId").n > 0;
     (void)snprintf(words, sizeof words, "answered %d %s %.*s", header->code,
                    rq_response_name(header->code),
                    (int)(header->remark.n < 400 ? header->remark.n : 400),

@@ -119,9 +119,11 @@ static void a_failed_sync_gives_no_ok_and_shows_nothing_until_the_disk_works_aga
     tl_seen_wait(&seen, 1, WAIT_MS);
     TL_OK(rmq_broker_fault_disk(cluster.broker, RMQ_DISK_SYNC, 1, -1, EIO, &err));
     rmq_status st = send_one(&cluster, producer, 1, &err);
+    TL_CHECK(rmq_error_maybe_stored(err));
     check_refusal(st, err, strerror(EIO)); /* its flush failed */
     err = NULL;
     st = send_one(&cluster, producer, 2, &err);
+    TL_CHECK(!rmq_error_maybe_stored(err));
     check_refusal(st, err, strerror(EIO)); /* refused at once, with the reason */
     err = NULL;
     TL_EQUAL(atomic_load(&seen.different), 1);
