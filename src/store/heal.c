@@ -45,14 +45,20 @@ static rmq_status take_marked(struct rq_store *store, const struct rq_record *re
     return marked ? rq_dispatch_record(store, record, err) : RMQ_OK;
 }
 
-/* Whether the log has message number of the queue where its entry says. */
+/* Whether the log has message number of the queue where its entry says. It cannot disagree about one
+ * that has expired, whose number counts. */
 static bool entry_is_true(struct rq_store *store, struct rq_log_reader *reader,
                           struct rq_consume_queue *queue, int64_t number)
 {
     struct rq_store_entry entry;
     struct rq_record record;
-    return rq_consume_queue_entry(queue, number, &entry) &&
-           rq_recover_read(store, reader, entry.commit_log_offset, &record) == RQ_RECORD_GOOD &&
+    if (!rq_consume_queue_entry(queue, number, &entry)) {
+        return false;
+    }
+    if (entry.commit_log_offset < rq_commit_log_min(&store->log)) {
+        return true;
+    }
+    return rq_recover_read(store, reader, entry.commit_log_offset, &record) == RQ_RECORD_GOOD &&
            (int32_t)record.size == entry.size && record.queue_offset == number &&
            record.queue_id == queue->queue_id && rq_slice_eq(record.topic, queue->topic);
 }

@@ -157,6 +157,28 @@ START_TEST(numbers_go_on_when_another_broker_has_only_deleted_what_expired)
 }
 END_TEST
 
+START_TEST(numbers_go_on_when_only_queues_without_messages_are_left)
+{
+    char path[100];
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    append_many("T", 1, 0, 50, NULL); /* three files of the queue; all in the first of the log */
+    append_many("T", 0, 0, 200, NULL);
+    fixture_close(&fix);
+    ck_assert_int_eq(unlink(fixture_path(&fix, "commitlog/00000000000000000000")), 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "consumequeue/T/1/%020d", i * 400);
+        ck_assert_int_eq(unlink(fixture_path(&fix, path)), 0);
+    }
+    rq_sys_rmtree(fixture_path(&fix, "consumequeue/T/0"));
+    fixture_open(&fix);
+    append_many("T", 1, 50, 60, NULL);
+    fixture_reopen(&fix);
+    fixture_check_queue(&fix, "T", 1, 60, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 Suite *contents_suite(void)
 {
     Suite *suite = suite_create("contents");
@@ -166,6 +188,7 @@ Suite *contents_suite(void)
     tcase_add_test(tc, a_topic_that_was_deleted_does_not_come_back_after_a_crash);
     tcase_add_test(tc, a_store_that_another_broker_had_in_between_is_taken_as_it_is);
     tcase_add_test(tc, numbers_go_on_when_another_broker_has_only_deleted_what_expired);
+    tcase_add_test(tc, numbers_go_on_when_only_queues_without_messages_are_left);
     suite_add_tcase(suite, tc);
     return suite;
 }
