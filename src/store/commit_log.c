@@ -348,6 +348,9 @@ static enum rq_put_status write_append(struct rq_commit_log *log, const struct r
         return RQ_PUT_OK;
     }
     take_back(log, append, next_offset);
+    /* Records that came whole must not be found there at the next start. */
+    static const char none[RQ_RECORD_BLANK_BYTES];
+    (void)rq_mapped_file_write(file, pos, none, sizeof none);
     return write_failed(log, error, out);
 }
 
