@@ -93,6 +93,7 @@ rmq_status rq_peers_create(struct rq_loop *loop, const struct rq_peers_options *
     atomic_init(&peers->refs, 1);
     atomic_init(&peers->async_calls, 0);
     atomic_init(&peers->oneways, 0);
+    atomic_init(&peers->oneway_bytes, 0);
     rq_mutex_init(&peers->lock);
     rq_map_init(&peers->peers);
     *out = peers;

@@ -186,8 +186,26 @@ struct waiting_oneway {
     struct rq_call call;
     rq_oneway_over *over;
     void *user;
-    bool sent; /* a connection has it */
+    size_t size; /* counted in oneway_bytes */
+    bool sent;   /* a connection has it */
 };
+
+/* Frames without a connection may be as many as one connection may have to write. */
+static bool take_room(struct rq_peers *peers, size_t size)
+{
+    size_t before = atomic_fetch_add_explicit(&peers->oneway_bytes, size, memory_order_relaxed);
+    bool fits = before + size <= peers->options.max_queued;
+    if (!fits) {
+        atomic_fetch_sub_explicit(&peers->oneway_bytes, size, memory_order_relaxed);
+    }
+    return fits;
+}
+
+static void free_oneway(struct waiting_oneway *oneway, struct rq_peers *peers)
+{
+    atomic_fetch_sub_explicit(&peers->oneway_bytes, oneway->size, memory_order_relaxed);
+    rq_free(oneway);
+}
 
 static void oneway_done(struct rq_call *call, rmq_status st, struct rq_in *in)
 {
@@ -196,7 +214,7 @@ static void oneway_done(struct rq_call *call, rmq_status st, struct rq_in *in)
     if (oneway->over) {
         oneway->over(oneway->user, call->peer, oneway->sent ? RMQ_OK : st);
     }
-    rq_free(oneway);
+    free_oneway(oneway, call->peer->peers);
 }
 
 static void oneway_written(void *arg)
@@ -246,15 +264,19 @@ static rmq_status wait_oneway(struct rq_peer *peer, struct rq_out *out, int64_t 
                               rq_oneway_over *over, void *user, struct rq_conn **conn)
 {
     struct waiting_oneway *oneway = rq_calloc(1, sizeof *oneway);
+    size_t size = rq_out_size(out);
     rmq_status st = oneway ? rq_buf_status(&out->head) : RMQ_ERR_NOMEM;
-    if (st == RMQ_OK) {
+    if (st == RMQ_OK && !take_room(peer->peers, size)) {
+        st = RMQ_ERR_BUSY;
+    } else if (st == RMQ_OK) {
+        oneway->size = size;
         oneway->call.done = oneway_done;
         oneway->over = over;
         oneway->user = user;
         *conn = conn_or_wait(peer, &oneway->call, out, deadline_ms, RQ_PATIENT, &st);
     }
-    if (st != RMQ_OK || *conn) {
-        rq_free(oneway);
+    if (oneway && (st != RMQ_OK || *conn)) {
+        free_oneway(oneway, peer->peers);
     }
     return st == RMQ_OK ? st : refuse(out, st);
 }

@@ -23,6 +23,7 @@ struct rq_peers {
     _Atomic uint32_t refs; /* atomic: as any count; the creator, each peer, each one-way frame */
     _Atomic int32_t async_calls; /* atomic: relaxed; permits taken */
     _Atomic int32_t oneways;     /* atomic: relaxed */
+    _Atomic size_t oneway_bytes; /* atomic: relaxed; of those that wait for a connection */
 
     struct rq_mutex lock; /* rank 88 */
     /* guarded by lock */

@@ -257,6 +257,38 @@ START_TEST(one_way_frames_arrive_and_are_bounded)
 }
 END_TEST
 
+static void count_lost(void *lost, struct rq_peer *peer, rmq_status status)
+{
+    (void)peer;
+    atomic_fetch_add((_Atomic int *)lost, status != RMQ_OK);
+}
+
+/* Without a connection by their bytes, too, until they are given up. */
+START_TEST(one_way_frames_that_wait_are_bounded_by_bytes)
+{
+    static char body[1000];
+    static _Atomic int lost;
+    struct world_options options = {.peers.max_queued = 10000};
+    world_start(&world, &options);
+    wait_for(&world.connected, 1);
+    world_stop_server(&world);
+    wait_for(&world.disconnected, 1);
+    int kept = 0;
+    rmq_status st = RMQ_OK;
+    while (kept < 100 && st == RMQ_OK) {
+        st = rq_peer_oneway(world.peer, world_request(CODE_COUNT, body, sizeof body),
+                            rq_deadline_ms(2000), count_lost, &lost);
+        kept += st == RMQ_OK;
+    }
+    ck_assert_int_eq(st, RMQ_ERR_BUSY);
+    wait_for(&lost, kept);
+    ck_assert_int_eq(rq_peer_oneway(world.peer, world_request(CODE_COUNT, body, sizeof body),
+                                    rq_deadline_ms(100), NULL, NULL),
+                     RMQ_OK);
+    world_stop(&world);
+}
+END_TEST
+
 /* The memory that a frame needs to wait in is what the server comes back for. */
 static _Atomic(const pthread_t *) waiter;
 static uint16_t server_port;
@@ -449,6 +481,7 @@ Suite *client_suite(void)
     tcase_add_test(tc, a_server_that_closes_at_once_is_not_stormed);
     tcase_add_test(tc, an_idle_connection_closes_and_comes_back_when_used);
     tcase_add_test(tc, one_way_frames_arrive_and_are_bounded);
+    tcase_add_test(tc, one_way_frames_that_wait_are_bounded_by_bytes);
     tcase_add_test(tc, a_one_way_frame_awaits_no_answer_when_the_connection_comes_just_then);
     tcase_add_test(tc, a_peer_nobody_holds_is_forgotten_when_its_connection_ends);
     tcase_add_test(tc, a_forked_child_has_inert_handles_and_the_parent_goes_on);
