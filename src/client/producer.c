@@ -313,6 +313,14 @@ rmq_status rq_producer_begin_hooks(struct rmq_producer *producer,
     return st;
 }
 
+void rq_producer_end_hooks(const struct rmq_producer *producer, struct rmq_send_context *context,
+                           const rmq_send_result *result, const rmq_error *err)
+{
+    const struct rmq_producer *before = rq_producer_set_asking(producer);
+    rq_hooks_end(context, result, err);
+    (void)rq_producer_set_asking(before);
+}
+
 /* ---- destruction ---- */
 
 void rmq_producer_destroy(rmq_producer *producer)

@@ -67,6 +67,9 @@ rmq_status rq_producer_begin_hooks(struct rmq_producer *producer,
                                    const rmq_message *const *messages, size_t count,
                                    rmq_send_mode mode, struct rmq_send_context **out,
                                    rmq_error **err);
+/* The same of rq_hooks_end, on the sender's thread. */
+void rq_producer_end_hooks(const struct rmq_producer *producer, struct rmq_send_context *context,
+                           const rmq_send_result *result, const rmq_error *err);
 
 /* What a send carries, under full names: the program's messages, or with a namespace copies of them
  * that unname frees. */

@@ -107,7 +107,7 @@ static rmq_status start_hooked(struct rmq_producer *producer, struct cargo *carg
         st = start_async(producer, cargo, order, &why);
     }
     if (st != RMQ_OK) {
-        rq_hooks_end(order->hooked, NULL, why);
+        rq_producer_end_hooks(producer, order->hooked, NULL, why);
     }
     rq_hooks_release(cargo->hooked);
     if (err && st != RMQ_OK) {
@@ -269,7 +269,7 @@ static rmq_status oneway_hooked(struct rmq_producer *producer, struct cargo *car
         return st;
     }
     st = oneway_checked(producer, cargo, deadline_ms, &why);
-    rq_hooks_end(cargo->hooked, NULL, why);
+    rq_producer_end_hooks(producer, cargo->hooked, NULL, why);
     if (err && st != RMQ_OK) {
         *err = why;
     } else {

@@ -138,7 +138,7 @@ static rmq_status send_hooked(struct rmq_producer *producer, struct request *req
         return st != RMQ_OK ? st : send_checked(producer, request, bytes, result, err);
     }
     st = send_checked(producer, request, bytes, &stored, &why);
-    rq_hooks_end(request->hooked, stored, why);
+    rq_producer_end_hooks(producer, request->hooked, stored, why);
     if (result && st == RMQ_OK) {
         *result = stored;
     } else {

@@ -390,6 +390,12 @@ static rmq_status shut_down_before(const rmq_send_context *context, void *produc
     return RMQ_OK;
 }
 
+static void shut_down_after(rmq_send_context *context, void *producer)
+{
+    (void)context;
+    TL_EQUAL(rmq_producer_shutdown(producer, 500, NULL), RMQ_ERR_STATE);
+}
+
 /* It would wait for the send that asks, for ever. */
 static void inside_a_send_a_shutdown_is_refused(void)
 {
@@ -403,9 +409,11 @@ static void inside_a_send_a_shutdown_is_refused(void)
         rmq_producer_send_by_selector(producer, message, shut_down_first, producer, 0, NULL, &err));
     rmq_send_hook_init(&hook, sizeof hook);
     hook.check = shut_down_before;
+    hook.after = shut_down_after;
     hook.user = producer;
     TL_OK(rmq_producer_add_send_hook(producer, &hook, &err));
     TL_OK(rmq_producer_send(producer, message, 0, NULL, &err));
+    TL_OK(rmq_producer_send_oneway(producer, message, &err));
     TL_OK(rmq_producer_shutdown(producer, 0, &err));
     rmq_producer_destroy(producer);
     rmq_message_destroy(message);
