@@ -121,6 +121,16 @@ static void expand(const struct rmq_pop_consumer *consumer, struct rmq_message_v
     }
 }
 
+/* One that has come again may bear the name of the group's retry topic. */
+static void restore_topic(const struct rmq_pop_consumer *consumer, struct rmq_message_view *view)
+{
+    struct rq_slice group = rq_slice_str(consumer->options.consumer_group);
+    struct rq_slice normal;
+    if (rq_pop_normal_topic(rq_slice_str(view->topic), group, &normal)) {
+        view->topic = normal.p; /* the end of the text */
+    }
+}
+
 /* The broker compares hashes of tags; a message that only looks wanted is acknowledged here. */
 static void keep_wanted(struct rmq_pop_consumer *consumer, const struct rq_subscription *sub,
                         rmq_pop_result *result)
@@ -129,6 +139,7 @@ static void keep_wanted(struct rmq_pop_consumer *consumer, const struct rq_subsc
         struct rmq_message_view *view = &result->views->items[i];
         if (rq_subscription_match_tag(sub, rq_slice_str(view->tag))) {
             expand(consumer, view);
+            restore_topic(consumer, view);
             rq_view_strip(view, consumer->options.namespace_name);
             result->items[result->count++] = view;
         } else {
