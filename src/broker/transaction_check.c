@@ -198,8 +198,8 @@ static void ask_producer(struct rq_transactions *transactions, const struct rq_m
     rq_conn_release(conn);
 }
 
-/* One question more: a new copy with its number, which is what the question is about. Without it
- * when it does not fit: then only the message's age ends the questions. */
+/* One question more: a new copy with its number, which is what the question is about. When that does
+ * not fit, about the message that is there: then only its age ends the questions. */
 static bool ask_again(struct rq_transactions *transactions, const struct rq_msg *half,
                       int64_t times)
 {
@@ -213,8 +213,9 @@ static bool ask_again(struct rq_transactions *transactions, const struct rq_msg 
     bool stored = !rq_buf_status(&props) &&
                   store_copy(transactions->broker, half, RQ_TOPIC_HALF, properties, &put);
     if (put.status == RQ_PUT_PROPERTIES_SIZE_EXCEEDED) {
-        properties = half->properties;
-        stored = store_copy(transactions->broker, half, RQ_TOPIC_HALF, properties, &put);
+        put.queue_offset = half->queue_offset;
+        put.commit_log_offset = half->commit_log_offset;
+        ask_producer(transactions, half, half->properties, &put);
     }
     if (stored) {
         rq_transaction_moved(transactions, rq_props_get(properties, RQ_PROP_UNIQ_KEY),
