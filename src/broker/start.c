@@ -275,7 +275,7 @@ static rmq_status find_namesrv(struct rmq_broker *broker, rmq_error **err)
 {
     const struct rq_broker_options *options = &broker->settings.broker;
     if (options->namesrv_addr && *options->namesrv_addr) {
-        if (options->namesrv_addr[strspn(options->namesrv_addr, "; ")] == '\0') {
+        if (options->namesrv_addr[strspn(options->namesrv_addr, ";, \t")] == '\0') {
             return rq_error_set(err, RMQ_ERR_INVALID, "namesrvAddr \"%s\" names no server",
                                 options->namesrv_addr);
         }

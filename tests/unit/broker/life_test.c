@@ -102,7 +102,8 @@ END_TEST
 
 START_TEST(settings_with_which_messages_would_go_astray_are_refused_at_the_start)
 {
-    static const char *const pairs[][2] = {{"messageDelayLevel", ""}, {"namesrvAddr", ";;"}};
+    static const char *const pairs[][2] = {
+        {"messageDelayLevel", ""}, {"namesrvAddr", ";;"}, {"namesrvAddr", ",\t;"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         rmq_broker_config *config = NULL;
         rmq_broker *none = NULL;
