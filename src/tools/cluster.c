@@ -144,6 +144,13 @@ static bool is_listed(const char *lines, const char *setting)
     return false;
 }
 
+/* What every broker has, and Java's does not list while it is not set. */
+static bool may_be_unset(const char *setting)
+{
+    return strncmp(setting, "namesrvAddr=", 12) == 0 ||
+           strncmp(setting, "haMasterAddress=", 16) == 0;
+}
+
 /* Misbehaviour that is asked for; in no list of settings. */
 static bool is_fault(const char *setting)
 {
@@ -174,7 +181,7 @@ static int check_known(const struct tool_admin *a, const char *addr,
     }
     for (size_t i = 0; i < settings->count; i++) {
         const char *setting = settings->items[i];
-        if (!is_fault(setting) && !is_listed(lines, setting)) {
+        if (!is_fault(setting) && !may_be_unset(setting) && !is_listed(lines, setting)) {
             fprintf(stderr, "rmq: broker %s has no setting %.*s\n", addr,
                     (int)strcspn(setting, "="), setting);
             rc = TOOL_FAILED;
