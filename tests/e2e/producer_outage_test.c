@@ -317,7 +317,7 @@ static void one_way_sends_wait_for_their_broker_and_lost_ones_are_told(void)
     rmq_log_set(RMQ_LOG_WARN, count_losses, &losses);
     rmq_producer *producer = tl_producer_on(tl_namesrv_addr(late.namesrv), 600000);
     rmq_message *message = tl_message("Topic", "outage", 6);
-    expect_unreached(producer, message, 100);
+    expect_unreached(producer, message, 2000);
     send_five_oneway(producer, message, 1);
     TL_CHECK(tl_wait(has_come_about, &(struct outcome){producer, "\"failed\":6,"}, WAIT_MS));
     TL_EQUAL(atomic_load(&losses), 1);

@@ -361,6 +361,20 @@ static bool is_connected_again(void *arg)
     return tl_proxy_connections(arg) > 1;
 }
 
+/* Tries again as often as connections are cut. */
+static rmq_producer *patient_producer(const struct tl_cluster *cluster)
+{
+    rmq_error *err = NULL;
+    rmq_producer *producer = NULL;
+    rmq_producer_options options;
+    tl_producer_options_init(&options);
+    options.producer_group = "patient-requesters";
+    options.namesrv_addr = cluster->namesrv;
+    options.retry_times_when_send_async_failed = 1000;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
 /* The broker's answer to the send is lost, and noticed only when the connection ends. */
 static void a_request_that_is_sent_again_after_its_reply_has_its_body(void)
 {
@@ -370,7 +384,7 @@ static void a_request_that_is_sent_again_after_its_reply_has_its_body(void)
     rmq_message *message = NULL;
     tl_detour_start(&detour, QUEUES, NULL);
     TL_CHECK(tl_proxy_script(detour.proxy, "drop response 310 times 1"));
-    rmq_producer *producer = tl_producer(&detour.through);
+    rmq_producer *producer = patient_producer(&detour.through);
     rmq_producer *replier = tl_producer(&detour.cluster);
     rmq_consumer *consumer = tl_consumer(&detour.cluster, "*", NULL, NULL);
     TL_OK(rmq_message_create(detour.cluster.topic, &message, &err));

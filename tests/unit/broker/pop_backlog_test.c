@@ -50,12 +50,12 @@ START_TEST(a_batch_acknowledges_what_was_found_far_behind_the_start)
     produce_many("A", "x", 200);
     pop_produce(0, "B", "far");
     struct raw_answer *answer =
-        pop_now((struct pop_wish){.queue_id = 0, .invisible_ms = 500, .expression = "B"});
+        pop_now((struct pop_wish){.queue_id = 0, .invisible_ms = 3000, .expression = "B"});
     ck_assert_uint_eq(raw_messages(answer, &msg, 1), 1);
     struct pop_handle handle = pop_handle_of(answer, &msg);
     ck_assert_int_eq(handle.parts.offset - handle.parts.start_offset, 200);
     pop_ack_as_batch(&handle.parts);
-    answer = pop_now((struct pop_wish){.queue_id = 0, .poll_ms = 700});
+    answer = pop_now((struct pop_wish){.queue_id = 0, .poll_ms = 4000});
     ck_assert_int_eq(answer->header.code, RQ_RESP_POLLING_TIMEOUT);
     pop_close();
 }
