@@ -120,7 +120,8 @@ RMQ_API bool rmq_broker_config_field(size_t index, const char **name, const char
                                      const char **help);
 
 /* Starts a broker (NULL = defaults for in-process use) and registers it. When it returns, sends and
- * pulls are served and the name server knows its topics. config may be destroyed. Errors:
+ * pulls are served and the name server knows its topics; one of several that is silent hears of
+ * them later. config may be destroyed. Errors:
  * RMQ_ERR_IO, RMQ_ERR_INVALID, RMQ_ERR_CORRUPT, RMQ_ERR_NOMEM, RMQ_ERR_EXISTS (store in use by
  * another process), RMQ_ERR_RESOLVE (an address that is none). Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_start(const rmq_broker_config *config, rmq_broker **out,
@@ -146,7 +147,8 @@ RMQ_API bool rmq_broker_metric_at(size_t index, const char **name, const char **
                                   const char **labels, const char **help);
 
 /* Creates a topic with so many queues, or changes their number, as UPDATE_AND_CREATE_TOPIC (17)
- * would, and registers it at the name servers before it returns. Any thread but a callback. Errors:
+ * would, and registers it at the name servers before it returns; one of several that is silent for
+ * 2 s hears of it later. Any thread but a callback. Errors:
  * RMQ_ERR_INVALID (name, number below 1 or too large), RMQ_ERR_IO, RMQ_ERR_NOMEM. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_create_topic(rmq_broker *broker, const char *topic, int32_t queues,
                                            rmq_error **err);

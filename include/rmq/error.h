@@ -34,8 +34,8 @@ RMQ_API const char *rmq_error_broker(const rmq_error *err);
 /* Whether calling again may succeed. Since 0.1.0. */
 RMQ_API bool rmq_error_retriable(const rmq_error *err);
 
-/* Whether the message may have been stored all the same: the request was sent, its answer is not
- * known. Since 0.1.0. */
+/* Whether the message may have been stored all the same: the request was sent and its answer is not
+ * known, or the broker refused it and named its place in the log. Since 0.1.0. */
 RMQ_API bool rmq_error_maybe_stored(const rmq_error *err);
 
 /* Frees the error. NULL is accepted. Since 0.1.0. */
