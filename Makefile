@@ -251,7 +251,7 @@ $(MEMBER): $(patsubst tests/%.c,$(B)/test/%.o,$(wildcard tests/members/*.c)) $(L
 	$(link_e2e)
 
 # Run the command.
-$(B)/test/e2e/store_command_test $(B)/test/e2e/command_test $(B)/test/e2e/request_test: | $(COMMAND)
+$(addprefix $(B)/test/e2e/,store_command_test command_test command_admin_test request_test): | $(COMMAND)
 
 $(B)/test/replay/%: $(B)/test/fuzz/%.o $(B)/test/lib/main_replay.o $(call objects,$(NEEDS_all))
 	$(call say,LD,$@)
