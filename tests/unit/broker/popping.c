@@ -99,6 +99,7 @@ struct pop_handle pop_handle_of(const struct raw_answer *answer, const struct rq
     memcpy(handle.text, text.data, text.len);
     rq_buf_free(&text);
     ck_assert(rq_pop_handle_parse(rq_slice_str(handle.text), &handle.parts));
+    handle.parts.broker_name = rq_slice_str("broker-a"); /* that of text stays in this frame */
     return handle;
 }
 
