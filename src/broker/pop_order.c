@@ -227,12 +227,15 @@ int64_t rq_pop_order_commit(struct rq_pop_orders *orders, const struct rq_pop_pl
     int64_t next = -1;
     rq_mutex_lock(&orders->lock);
     struct order *order = find(orders, place);
+    size_t count = 0;
     if (!order) {
         next = offset + 1;
     } else if (order->pop_time_ms != pop_time_ms) {
         next = RQ_POP_ORDER_STALE;
+    } else {
+        count = order->count;
     }
-    for (size_t i = 0; next == -1 && i < order->count; i++) {
+    for (size_t i = 0; next == -1 && i < count; i++) {
         if (order->offsets[i] == offset) {
             order->acked |= UINT64_C(1) << i;
             orders->file.dirty = true;

@@ -398,7 +398,7 @@ static void tell_failure(const struct rq_subscribed *topic, rmq_status status, r
 {
     rmq_error *err = NULL;
     const char *broker = answer ? rq_conn_remote(answer->conn) : "of the topic";
-    if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
+    if (status == RMQ_OK && answer && answer->header->code == RQ_RESP_SUCCESS) {
         rq_error_set(&err, st, "member list: broker %s does not name this member: %s", broker,
                      rmq_status_text(st));
     } else {
