@@ -89,6 +89,7 @@ launch() {
     local name=$1
     shift
     mkdir -p "$RUN/$name"
+    : > "$RUN/$name/out" # here: the words of the one before are gone when the caller looks for them
     setsid "$@" > "$RUN/$name/out" 2> "$RUN/$name/err" < /dev/null 8>&- 9>&- &
     disown $!
     echo $! > "$RUN/$name/pid"
