@@ -111,13 +111,14 @@ static bool is_there(struct rq_store *store, const struct known *known, int64_t 
 
 /* Start after a clean stop: behind the last message with an entry when that is really there, else
  * the file that it should be in, and such entries are dropped, for they hide messages; not those of
- * messages that have expired, whose numbers count. last_time:
- * of that message, since older ones behind it are such as another broker has cut off. */
+ * messages that have expired, whose numbers count. last_time: of that message, since older ones
+ * behind it are such as another broker has cut off. */
 static rmq_status normal_start(struct rq_store *store, int64_t *start, int64_t *last_time,
                                rmq_error **err)
 {
     struct known known = last_known(store);
-    *start = rq_commit_log_min(&store->log);
+    int64_t min = rq_commit_log_min(&store->log);
+    *start = min;
     if (known.end > 0 && is_there(store, &known, last_time)) {
         *start = known.end;
         return RMQ_OK;
@@ -128,7 +129,6 @@ static rmq_status normal_start(struct rq_store *store, int64_t *start, int64_t *
     }
     rmq_status st = RMQ_OK;
     int64_t time = 0;
-    int64_t min = rq_commit_log_min(&store->log);
     while (st == RMQ_OK && known.end > 0 && known.begin >= min && !is_there(store, &known, &time)) {
         st = rq_heal_cut(store, known.queue, err);
         known = last_known(store);
