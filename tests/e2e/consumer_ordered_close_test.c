@@ -219,10 +219,7 @@ static rmq_producer *producer_named(const struct tl_cluster *cluster, const char
 {
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
-    rmq_producer_options options;
-    tl_producer_options_init(&options);
-    options.producer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
+    rmq_producer_options options = tl_producer_options(cluster);
     options.instance_name = name;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     return producer;

@@ -147,9 +147,7 @@ static void a_topic_is_consumed_as_soon_as_a_producer_of_the_same_client_made_it
     consumer_options.listener = tl_seen_listener;
     consumer_options.listener_user = &seen;
     rmq_consumer *consumer = tl_consumer_start(&cluster, &consumer_options);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.instance_name = "both";
     TL_OK(rmq_producer_create(&options, &producer, &err));
     tl_send(&cluster, producer, "m", 0, 1);

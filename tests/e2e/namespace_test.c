@@ -46,9 +46,7 @@ static rmq_producer *producer_of(const struct names *names)
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    tl_producer_options_init(&options);
-    options.producer_group = names->cluster.group;
-    options.namesrv_addr = names->cluster.namesrv;
+    options = tl_producer_options(&names->cluster);
     options.namespace_name = NS;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     return producer;

@@ -68,9 +68,7 @@ static void bodies_of_all_sizes_arrive_unchanged(const char *compress_type)
     rmq_producer *producer = NULL;
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.compress_type = compress_type;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     if (cluster.broker) {

@@ -155,9 +155,7 @@ static void an_error_after_many_attempts_still_says_why(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 1);
     tl_cluster_needs_own(&cluster);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.retry_times_when_send_failed = 200;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     rmq_message *message = tl_message(cluster.topic, "body", 4);

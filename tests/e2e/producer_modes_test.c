@@ -125,9 +125,7 @@ static void a_callback_may_send_while_the_window_is_one(void)
     rmq_error *err = NULL;
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.max_async_in_flight = 1;
     TL_OK(rmq_producer_create(&options, &counter.producer, &err));
     counter.message = tl_message(cluster.topic, "again", 5);
@@ -148,9 +146,7 @@ static void a_full_window_is_refused_when_asked_not_to_wait(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
     tl_cluster_needs_own(&cluster);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.max_async_in_flight = 2;
     options.async_wait_when_full = false;
     TL_OK(rmq_producer_create(&options, &producer, &err));
@@ -178,9 +174,7 @@ static void events_complete_with_their_tokens(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, QUEUES);
     TL_OK(rmq_events_create(&events, &err));
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.events = events;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     rmq_message *message = tl_message(cluster.topic, "event", 5);

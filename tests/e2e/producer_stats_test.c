@@ -91,9 +91,7 @@ static void sends_under_way_and_refused_ones_are_seen(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     tl_cluster_needs_own(&cluster);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.max_async_in_flight = 10;
     options.async_wait_when_full = false;
     TL_OK(rmq_producer_create(&options, &producer, &err));
@@ -128,9 +126,7 @@ static void they_come_as_events_when_asked_for(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     TL_OK(rmq_events_create(&events, &err));
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.events = events;
     options.statistics_interval_ms = 20;
     TL_OK(rmq_producer_create(&options, &producer, &err));

@@ -100,9 +100,7 @@ static void an_asynchronous_send_of_a_taken_body_costs_one_allocation(void)
     rmq_producer_options options;
     count_memory();
     tl_cluster_start(&cluster, 4);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.max_async_in_flight = 500;
     options.send_msg_timeout_ms = WAIT_MS;
     TL_OK(rmq_producer_create(&options, &producer, &err));
@@ -157,9 +155,7 @@ static void sends_that_end_together_leave_their_memory_to_the_next(void)
     count_memory();
     tl_cluster_start(&cluster, 4);
     TL_OK(rmq_events_create(&events, &err));
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.send_msg_timeout_ms = WAIT_MS;
     options.events = events;
     TL_OK(rmq_producer_create(&options, &producer, &err));

@@ -243,9 +243,7 @@ static rmq_producer *patient_producer(const struct tl_detour *detour, const char
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
     rmq_producer_options options;
-    tl_producer_options_init(&options);
-    options.producer_group = detour->through.group;
-    options.namesrv_addr = detour->through.namesrv;
+    options = tl_producer_options(&detour->through);
     options.send_msg_timeout_ms = 600000;
     options.retry_response_codes = codes ? codes : options.retry_response_codes;
     TL_OK(rmq_producer_create(&options, &producer, &err));

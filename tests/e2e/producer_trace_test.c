@@ -29,10 +29,7 @@ static rmq_producer *traced(const struct tl_cluster *cluster, const char *topic)
 {
     rmq_error *err = NULL;
     rmq_producer *producer = NULL;
-    rmq_producer_options options;
-    tl_producer_options_init(&options);
-    options.producer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
+    rmq_producer_options options = tl_producer_options(cluster);
     options.enable_msg_trace = true;
     options.customized_trace_topic = topic;
     TL_OK(rmq_producer_create(&options, &producer, &err));
@@ -171,9 +168,7 @@ static void the_trace_can_be_switched_at_any_time(void)
     rmq_producer_options options;
     tl_cluster_start(&cluster, 2);
     trace_topic(&cluster, topic, sizeof topic);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.customized_trace_topic = topic;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     rmq_message *message = message_of(&cluster, "k");

@@ -426,9 +426,7 @@ static rmq_producer *producer_with_events(const struct tl_cluster *cluster, rmq_
     rmq_producer *producer = NULL;
     rmq_producer_options options;
     TL_OK(rmq_events_create(events, &err));
-    tl_producer_options_init(&options);
-    options.producer_group = cluster->group;
-    options.namesrv_addr = cluster->namesrv;
+    options = tl_producer_options(cluster);
     options.events = *events;
     TL_OK(rmq_producer_create(&options, &producer, &err));
     return producer;

@@ -389,9 +389,7 @@ static void an_end_that_got_lost_is_an_error_and_the_question_mends_it(void)
     static struct asked asked;
     tl_cluster_start_with(&cluster, QUEUES, quick);
     tl_cluster_needs_own(&cluster);
-    tl_producer_options_init(&options);
-    options.producer_group = cluster.group;
-    options.namesrv_addr = cluster.namesrv;
+    options = tl_producer_options(&cluster);
     options.send_msg_timeout_ms = 1000;
     options.transaction_check = check_commit;
     options.transaction_check_user = &asked;

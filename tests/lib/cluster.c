@@ -127,6 +127,15 @@ void tl_producer_options_init(rmq_producer_options *options)
     options->send_msg_timeout_ms = 20000;
 }
 
+rmq_producer_options tl_producer_options(const struct tl_cluster *cluster)
+{
+    rmq_producer_options options;
+    tl_producer_options_init(&options);
+    options.producer_group = cluster->group;
+    options.namesrv_addr = cluster->namesrv;
+    return options;
+}
+
 rmq_producer *tl_producer(const struct tl_cluster *cluster)
 {
     return tl_producer_on(cluster->namesrv, 0);

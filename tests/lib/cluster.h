@@ -42,6 +42,8 @@ void tl_cluster_stop(struct tl_cluster *cluster);
  * machine, or a disk that stands still, may take longer than the 3 s of the default, and must not
  * decide a test of something else. */
 void tl_producer_options_init(rmq_producer_options *options);
+/* The same with the cluster's group and name server. */
+rmq_producer_options tl_producer_options(const struct tl_cluster *cluster);
 
 /* A producer with those options; and one on any name servers, with a deadline for its sends. */
 rmq_producer *tl_producer(const struct tl_cluster *cluster);
