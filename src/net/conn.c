@@ -103,13 +103,11 @@ static void delete_events(struct rq_conn *conn)
     conn->write_event = NULL;
 }
 
-/* shutdown as well as close: a forked child may hold a copy of the descriptor, and the peer must
- * hear of the end all the same. */
-static void close_socket(struct rq_conn *conn)
+void rq_close_socket(int *fd)
 {
-    shutdown(conn->fd, SHUT_RDWR);
-    close(conn->fd);
-    conn->fd = -1;
+    shutdown(*fd, SHUT_RDWR);
+    close(*fd);
+    *fd = -1;
 }
 
 void rq_conn_finish(struct rq_conn *conn)
@@ -118,7 +116,7 @@ void rq_conn_finish(struct rq_conn *conn)
     rq_conn_write_last(conn);
     rq_conn_bulk_end(conn);
     delete_events(conn);
-    close_socket(conn);
+    rq_close_socket(&conn->fd);
     atomic_exchange_explicit(&conn->state, CONN_CLOSED, memory_order_acq_rel);
     /* Whoever pushes from here on finds the writer taken after us and so sees CONN_CLOSED. */
     atomic_exchange_explicit(&conn->writer, 1, memory_order_acq_rel);

@@ -132,4 +132,8 @@ size_t rq_conn_queued(struct rq_conn *conn); /* bytes of output not yet written;
 /* "1.2.3.4:5" or "[::1]:5" of an address; out has RQ_NET_ADDRESS_MAX bytes. */
 void rq_sockaddr_text(const struct sockaddr *addr, char *out);
 
+/* shutdown as well as close: a forked child may hold a copy of the descriptor, and the peer must
+ * hear of the end, or nobody be let in, all the same. *fd becomes -1. */
+void rq_close_socket(int *fd);
+
 #endif

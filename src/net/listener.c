@@ -307,15 +307,6 @@ static rmq_status open_port(struct rq_server *server, rmq_error **err)
     return RMQ_OK;
 }
 
-/* shutdown as well as close: a forked child may hold a copy of the descriptor, and nobody must be
- * let in all the same. */
-static void close_port(struct rq_server *server)
-{
-    shutdown(server->fd, SHUT_RDWR);
-    close(server->fd);
-    server->fd = -1;
-}
-
 static void default_options(struct rq_server_options *options)
 {
     if (options->high_water == 0) {
@@ -335,7 +326,7 @@ static void default_options(struct rq_server_options *options)
 static void free_server(struct rq_server *server)
 {
     if (server->fd >= 0) {
-        close_port(server);
+        rq_close_socket(&server->fd);
     }
     rq_free(server->loops);
     rq_free(server);
@@ -420,7 +411,7 @@ static void stop_accepting(void *arg)
     if (server->event) {
         event_free(server->event);
         server->event = NULL;
-        close_port(server);
+        rq_close_socket(&server->fd);
     }
 }
 
