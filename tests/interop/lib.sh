@@ -13,12 +13,12 @@ PORT_BASE=${RMQ_INTEROP_PORT_BASE:-19000}
 PYTHON=/usr/bin/python3
 [ -x $PYTHON ] || PYTHON=python3
 
-# Small heaps, quick start: these JVMs are judged by what they say, not by how fast they say it.
-JVM="-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto
-     -Djava.net.preferIPv6Addresses=false
+# Small heaps, quick start: these JVMs are judged by what they say, not by how fast they say it. real.sh takes others.
+OPENED="-Djava.net.preferIPv6Addresses=false
      --add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/sun.nio.ch=ALL-UNNAMED
      --add-opens=java.base/jdk.internal.ref=ALL-UNNAMED --add-opens=java.base/java.lang=ALL-UNNAMED
      --add-exports=java.base/jdk.internal.ref=ALL-UNNAMED"
+JVM="-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto $OPENED"
 
 # ---- results -------------------------------------------------------------------------------------------------------
 
@@ -53,22 +53,30 @@ java_process() {
     launch "$name" java $JVM "-Duser.home=$RUN/$name" "-Drocketmq.home.dir=$RUN/$name" "-Djava.io.tmpdir=$RUN/$name/tmp" "$@"
 }
 
-# A process is remembered with its start time, so that a pid used again by somebody else is never killed.
+# A process is remembered with its start time, so that a pid used again by somebody else is never killed; under the case that
+# started it ($OWNER), with which it ends, or for the whole run.
 start_time() { awk '{ sub(/.*\) /, ""); print $20 }' "/proc/$1/stat" 2> /dev/null; }
-remember() { echo "$1 $(start_time "$1")" >> "$RUN/started"; }
+remember() { echo "$1 $(start_time "$1")" >> "$RUN/started${OWNER:+.$OWNER}"; }
 is_alive() { [ -d "/proc/$1" ] && ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2> /dev/null; }
 is_gone() { ! is_alive "$1"; }
 
-stop_everything() {
+stop_started() {  # FILE
     local pid since pids=""
-    [ -f "$RUN/started" ] || return 0
+    [ -f "$1" ] || return 0
     while read -r pid since; do
         [ "$(start_time "$pid")" = "$since" ] && kill -9 "$pid" 2> /dev/null && pids="$pids $pid"
-    done < "$RUN/started"
+    done < "$1"
     for pid in $pids; do
         wait_until 5 is_gone "$pid"
     done
-    rm -f "$RUN/started"
+    rm -f "$1"
+}
+
+stop_everything() {
+    local file
+    for file in "$RUN"/started*; do
+        stop_started "$file"
+    done
 }
 
 server_pid() { cat "$RUN/$1/pid"; }
@@ -131,7 +139,14 @@ make_home() {  # NAME
 launch_java() {  # NAME VERSION CLASS ARGUMENTS...
     local name=$1 version=$2
     shift 2
-    java_process "$name" -cp "$CACHE/jars-$version/*" "$@"
+    java_process "$name" $(class_archive "$version" "$1") -cp "$CACHE/jars-$version/*" "$@"
+}
+
+# class_archive VERSION CLASS: the option for the classes of that server as setup.sh has kept them, which halves what its
+# start costs. A JVM that cannot use them goes without.
+class_archive() {
+    local file=$CACHE/jars-$1/${2##*.}.jsa
+    [ ! -f "$file" ] || echo "-XX:SharedArchiveFile=$file"
 }
 
 real_namesrv() {  # NAME VERSION PORT
@@ -146,7 +161,7 @@ real_namesrv() {  # NAME VERSION PORT
 }
 
 # real_broker NAME VERSION PORT NAMESRV [key=value...]: the store is $RUN/NAME/store unless said otherwise. On a machine
-# of two processors it may be slow for a while without calling itself busy.
+# of two processors it may be slow for a while without calling itself busy. REAL_BROKER_CONF: a setting for all of them.
 real_broker() {
     local name=$1 version=$2 port=$3 namesrv=$4
     shift 4
@@ -157,6 +172,7 @@ real_broker() {
             "storePathRootDir=$RUN/$name/store" "storePathCommitLog=$RUN/$name/store/commitlog" \
             "mappedFileSizeCommitLog=67108864" "maxHashSlotNum=100000" "maxIndexNum=400000" \
             "warmMapedFileEnable=false" "waitTimeMillsInSendQueue=20000" "osPageCacheBusyTimeOutMills=20000" "transientStorePoolEnable=false" "diskMaxUsedSpaceRatio=99"
+        [ -z "${REAL_BROKER_CONF:-}" ] || echo "$REAL_BROKER_CONF"
         printf '%s\n' "$@"
     } > "$RUN/$name/broker.conf"
     restart_real_broker "$name" "$version"
@@ -178,7 +194,7 @@ use_real() {
 }
 
 start_shared_real() {  # NAME VERSION
-    local port
+    local port OWNER=
     port=$(take_ports)
     real_namesrv "$1-namesrv" "$2" "$port"
     real_broker "$1" "$2" $((port + 4)) "127.0.0.1:$port"
@@ -215,7 +231,7 @@ use_ours() {
 }
 
 start_shared_ours() {
-    local port
+    local port OWNER=
     port=$(take_ports)
     our_broker ours "$port" $((port + 4))
     must peer waitBroker "ns=127.0.0.1:$port" broker=ours

@@ -5,15 +5,15 @@
 # Brings the real Apache RocketMQ to this machine for the interop suite: jars of two versions through Maven, the small
 # Java peer compiled with javac, and the Go peer where a Go compiler is found. May be run again at any time; what is there
 # already costs nothing. Everything lies under ${RMQ_INTEROP_CACHE:-build/interop}:
-#   jars-5.3.3/ jars-4.9.7/    the real broker, name server, tools and client
+#   jars-5.3.3/ jars-4.9.7/    the real broker, name server, tools and client; *.jsa: their classes as the JVM keeps them
 #   classes/ javabench         the Java peers           gopeer, gobench    the Go peers, when Go is there
 #   no-go                      instead of gopeer: why there is none
 
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-cache=${RMQ_INTEROP_CACHE:-$root/build/interop}
+HERE=$(cd "$(dirname "$0")" && pwd)
+. "$HERE/lib.sh"
+cache=$CACHE
 copy_goal=org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 
 say() { echo "interop setup: $*"; }
@@ -48,21 +48,46 @@ fetch_jars() {  # VERSION
     [ -f "$to/.complete" ] && return 0
     say "fetching Apache RocketMQ $1 with Maven"
     rm -rf "$to" && mkdir -p "$to"
-    mvn -q -B -f "$here/java/pom.xml" "-Drocketmq.version=$1" "$copy_goal" \
+    mvn -q -B -f "$HERE/java/pom.xml" "-Drocketmq.version=$1" "$copy_goal" \
         -DincludeScope=runtime "-DoutputDirectory=$to"
     touch "$to/.complete"
 }
 
+booted_or_gone() { grep -q "boot success" "$1" || is_gone "$2"; }
+
+# archive_classes VERSION CLASS: keeps what the JVM makes of the classes of a server in jars-VERSION/CLASS.jsa, by starting it
+# once for nothing. Less to do for each of the hundred starts to come; a JVM that cannot do it is no failure.
+archive_classes() {
+    local version=$1 class=$2 file=$cache/jars-$1/${2##*.}.jsa home=$cache/home-$1-${2##*.} pid
+    [ ! -f "$file" ] && [ ! -f "$file.none" ] || return 0
+    say "archiving the classes of ${class##*.} $version"
+    mkdir -p "$home/conf" "$home/tmp"
+    cp "$HERE/java/logback-4.9.7.xml" "$home/conf/logback_broker.xml"
+    cp "$HERE/java/logback-4.9.7.xml" "$home/conf/logback_namesrv.xml"
+    printf '%s\n' "listenPort=$((PORT_BASE + 4))" brokerIP1=127.0.0.1 "storePathRootDir=$home/store" \
+        "storePathCommitLog=$home/store/commitlog" mappedFileSizeCommitLog=1048576 \
+        "kvConfigPath=$home/kvConfig.json" "configStorePath=$home/namesrv.properties" > "$home/conf/server.conf"
+    # shellcheck disable=SC2086
+    java $JVM "-XX:ArchiveClassesAtExit=$file" "-Duser.home=$home" "-Drocketmq.home.dir=$home" "-Djava.io.tmpdir=$home/tmp" \
+        -cp "$cache/jars-$version/*" "$class" -c "$home/conf/server.conf" > "$home/out" 2>&1 &
+    pid=$!
+    wait_until 60 booted_or_gone "$home/out" $pid || true
+    kill -TERM $pid 2> /dev/null || true
+    wait $pid || true
+    [ -f "$file" ] || touch "$file.none"
+    rm -rf "$home"
+}
+
 compile_java() {
     local to=$cache/classes stamp=$cache/classes/.stamp
-    local from="$here/java $root/tests/bench/peers/java"
+    local from="$HERE/java $ROOT/tests/bench/peers/java"
     # shellcheck disable=SC2086
     [ -f "$stamp" ] && [ -z "$(find $from -newer "$stamp" -type f)" ] && return 0
     say "compiling the Java peers"
     rm -rf "$to" && mkdir -p "$to"
     # shellcheck disable=SC2046,SC2086
     javac -nowarn -XDsuppressNotes -encoding UTF-8 -proc:none -cp "$cache/jars-5.3.3/*" -d "$to" $(find $from -name '*.java')
-    cp "$here/java/rmq.logback.xml" "$to"
+    cp "$HERE/java/rmq.logback.xml" "$to"
     touch "$stamp"
 }
 
@@ -93,8 +118,8 @@ build_go() {
         say "$(cat "$cache/no-go"): Go cases will be skipped"
         return 0
     fi
-    build_go_peer "$here/go" gopeer
-    build_go_peer "$root/tests/bench/peers/go" gobench
+    build_go_peer "$HERE/go" gopeer
+    build_go_peer "$ROOT/tests/bench/peers/go" gobench
     [ ! -f "$cache/no-go" ] || say "$(cat "$cache/no-go"): Go cases will be skipped"
 }
 
@@ -109,4 +134,8 @@ fetch_jars 5.3.3
 fetch_jars 4.9.7
 compile_java
 write_javabench
+for version in 5.3.3 4.9.7; do
+    archive_classes $version org.apache.rocketmq.namesrv.NamesrvStartup
+    archive_classes $version org.apache.rocketmq.broker.BrokerStartup
+done
 wait $go_job
