@@ -5,7 +5,9 @@
  * over one loopback connection, with no protocol in them. `make bench` prints our figures beside
  * these. A forked child answers; CPU is that of this process. Modes: sync (16 threads hand frames
  * to one I/O thread, one wake-up a batch), async (one thread, a window of 1000), consume (read
- * answers of 32 messages).
+ * answers of 32 messages), serve (the other side of consume, which is what a broker has to do: the
+ * child asks, and the messages of an answer lie apart in memory as those of eight queues do in a
+ * log).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,7 +32,9 @@
 enum {
     REQUEST = 1024 + 330,
     ANSWER = 300,
-    PULL_ANSWER = 32 * (1024 + 250),
+    PULLED = 1024 + 250,
+    PULL_ANSWER = 32 * PULLED,
+    QUEUES = 8,
     WINDOW = 1000,
     THREADS = 16
 };
@@ -68,6 +72,43 @@ static void write_full(int fd, const char *p, size_t n)
     }
 }
 
+static int open_port(struct sockaddr_in *addr)
+{
+    *addr = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof *addr;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listener, (struct sockaddr *)addr, sizeof *addr) < 0 || listen(listener, 8) < 0 ||
+        getsockname(listener, (struct sockaddr *)addr, &len) < 0) {
+        die("listen");
+    }
+    return listener;
+}
+
+static int no_delay(int fd)
+{
+    int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+static int accept_one(int listener)
+{
+    int fd = accept(listener, NULL, NULL);
+    if (fd < 0) {
+        die("accept");
+    }
+    return no_delay(fd);
+}
+
+static int connect_to(const struct sockaddr_in *addr)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(fd, (const struct sockaddr *)addr, sizeof *addr) < 0) {
+        die("connect");
+    }
+    return no_delay(fd);
+}
+
 /* Answers each run of in bytes with out bytes until the peer closes. */
 static void serve(int fd, size_t in, size_t out)
 {
@@ -90,27 +131,33 @@ static void serve(int fd, size_t in, size_t out)
     }
 }
 
+/* Sends all of them, in as few calls as the socket takes. */
+static void writev_full(int fd, struct iovec *iov, int n)
+{
+    for (int i = 0; i < n;) {
+        ssize_t done = writev(fd, iov + i, n - i);
+        if (done < 0) {
+            die("writev");
+        }
+        for (; i < n && (size_t)done >= iov[i].iov_len; i++) {
+            done -= (ssize_t)iov[i].iov_len;
+        }
+        if (i < n) {
+            iov[i].iov_base = (char *)iov[i].iov_base + done;
+            iov[i].iov_len -= (size_t)done;
+        }
+    }
+}
+
 static int start_server(size_t in, size_t out, pid_t *child)
 {
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&addr, sizeof addr) < 0 || listen(listener, 8) < 0 ||
-        getsockname(listener, (struct sockaddr *)&addr, &len) < 0) {
-        die("listen");
-    }
-    int one = 1;
+    struct sockaddr_in addr;
+    int listener = open_port(&addr);
     *child = fork();
     if (*child == 0) {
-        int fd = accept(listener, NULL, NULL);
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        serve(fd, in, out);
+        serve(accept_one(listener), in, out);
     }
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(fd, (struct sockaddr *)&addr, sizeof addr) < 0) {
-        die("connect");
-    }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    int fd = connect_to(&addr);
     close(listener);
     return fd;
 }
@@ -239,19 +286,7 @@ static void run_async(int fd, int64_t count)
             iov[n++] = (struct iovec){frame, sizeof frame};
             sent++;
         }
-        for (int i = 0; i < n;) {
-            ssize_t done = writev(fd, iov + i, n - i);
-            if (done < 0) {
-                die("writev");
-            }
-            for (; i < n && (size_t)done >= iov[i].iov_len; i++) {
-                done -= (ssize_t)iov[i].iov_len;
-            }
-            if (i < n) {
-                iov[i].iov_base = (char *)iov[i].iov_base + done;
-                iov[i].iov_len -= (size_t)done;
-            }
-        }
+        writev_full(fd, iov, n);
         ssize_t got =
             recv(fd, buf, sizeof buf, sent - answered < WINDOW && sent < count ? MSG_DONTWAIT : 0);
         if (got > 0) {
@@ -286,14 +321,56 @@ static void run_consume(int fd, int64_t count)
     free(buf);
 }
 
-int main(int argc, char **argv)
+/* The child asks; its parent answers with messages of a log that is not in the processor's cache.
+ * Returns the CPU of answering. */
+static int64_t run_serve(int64_t count)
 {
-    const char *mode = argc > 1 ? argv[1] : "async";
-    int64_t count = argc > 2 ? strtoll(argv[2], NULL, 10) : 500000;
+    static char buf[65536];
+    struct sockaddr_in addr;
+    int listener = open_port(&addr);
+    size_t size = (size_t)(count / (32 * QUEUES) + 1) * 32 * QUEUES * PULLED;
+    char *log = malloc(size);
+    if (!log) {
+        die("malloc");
+    }
+    memset(log, 1, size);
+    pid_t child = fork();
+    if (child == 0) {
+        run_consume(connect_to(&addr), count);
+        _exit(0);
+    }
+    int fd = accept_one(listener);
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    int64_t cpu = cpu_us();
+    size_t have = 0;
+    size_t answer = 0;
+    for (;;) {
+        poll(&poller, 1, -1);
+        ssize_t n = read(fd, buf, sizeof buf);
+        if (n <= 0) {
+            break;
+        }
+        for (have += (size_t)n; have >= ANSWER; have -= ANSWER, answer++) {
+            size_t first = (answer / QUEUES * 32 * QUEUES + answer % QUEUES) * PULLED % size;
+            struct iovec iov[32];
+            for (size_t i = 0; i < 32; i++) {
+                iov[i] = (struct iovec){log + first + i * QUEUES * PULLED, PULLED};
+            }
+            writev_full(fd, iov, 32);
+        }
+    }
+    cpu = cpu_us() - cpu;
+    waitpid(child, NULL, 0);
+    free(log);
+    return cpu;
+}
+
+/* A mode in which the child answers; returns the CPU of this process. */
+static int64_t run_asking(const char *mode, int64_t count)
+{
     bool consume = strcmp(mode, "consume") == 0;
     pid_t child = 0;
     int fd = start_server(consume ? ANSWER : REQUEST, consume ? PULL_ANSWER : ANSWER, &child);
-    int64_t wall = now_us();
     int64_t cpu = cpu_us();
     if (consume) {
         run_consume(fd, count);
@@ -302,13 +379,22 @@ int main(int argc, char **argv)
     } else {
         run_async(fd, count);
     }
-    wall = now_us() - wall;
     cpu = cpu_us() - cpu;
+    close(fd);
+    waitpid(child, NULL, 0);
+    return cpu;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "async";
+    int64_t count = argc > 2 ? strtoll(argv[2], NULL, 10) : 500000;
+    int64_t wall = now_us();
+    int64_t cpu = strcmp(mode, "serve") == 0 ? run_serve(count) : run_asking(mode, count);
+    wall = now_us() - wall;
     printf("{\"what\":\"bare-%s\",\"count\":%lld,\"size\":1024,\"wall_s\":%.3f,\"msgs_per_s\":%.0f,"
            "\"cpu_us_per_msg\":%.2f}\n",
            mode, (long long)count, (double)wall / 1e6, (double)count * 1e6 / (double)wall,
            (double)cpu / (double)count);
-    close(fd);
-    waitpid(child, NULL, 0);
     return 0;
 }

@@ -10,6 +10,8 @@ set -eu
 
 HERE=$(cd "$(dirname "$0")" && pwd)
 . "$HERE/lib.sh"
+# What is measured runs with all compilers of the JVM and the collector that the release's own script chooses.
+JVM="-server -Xms2g -Xmx2g -XX:+UseG1GC -Xshare:auto $OPENED"
 
 version=$1 port=$2
 mkdir -p "$3"
