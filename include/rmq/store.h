@@ -106,7 +106,8 @@ typedef enum rmq_store_verdict {
     RMQ_STORE_WHOLE = 0, /* every queue entry and index entry matches its message */
     /* Not closed in order: the next start completes it, as after every crash. */
     RMQ_STORE_UNFINISHED = 1,
-    /* The messages are whole, queues or index are not: rmq_store_rebuild mends them. */
+    /* The messages are whole, queues or index are not, or are missing: rmq_store_rebuild mends
+     * them. */
     RMQ_STORE_REBUILD = 2,
     RMQ_STORE_DAMAGED = 3 /* messages are damaged or missing */
 } rmq_store_verdict;

@@ -75,11 +75,11 @@ static bool take_number(struct rq_slice *rest, int64_t *out)
 /* ---- reading ---- */
 
 /* A file below the root; empty when it cannot be read. */
-static void read_text(const struct rq_store *store, const char *name, struct rq_buf *out)
+static void read_text(const char *root, const char *name, struct rq_buf *out)
 {
     char path[PATH_MAX];
     rmq_error *own = NULL;
-    rq_store_path(store, name, path);
+    snprintf(path, sizeof path, "%s/%s", root, name);
     rq_buf_init(out, FILE_MAX);
     if (rq_sys_read_file(path, FILE_MAX, out, &own) != RMQ_OK) {
         out->len = 0;
@@ -91,8 +91,8 @@ void rq_contents_begin(struct rq_store *store, bool closed)
 {
     struct rq_buf list;
     struct rq_buf abort;
-    read_text(store, FILE_CONTENTS, &list);
-    read_text(store, "abort", &abort);
+    read_text(store->root, FILE_CONTENTS, &list);
+    read_text(store->root, "abort", &abort);
     struct rq_slice rest = rq_slice(list.data, list.len);
     struct rq_slice line = take_word(&rest, '\n');
     bool named =
@@ -164,7 +164,7 @@ rmq_status rq_contents_compare(struct rq_store *store, int64_t log_end, bool *in
     struct rq_buf text;
     bool crashed = log_end < 0;
     bool counts = crashed && store->contents_count;
-    read_text(store, FILE_CONTENTS, &text);
+    read_text(store->root, FILE_CONTENTS, &text);
     struct rq_slice rest = rq_slice(text.data, text.len);
     rmq_status st = RMQ_OK;
     while (rest.n > 0 && st == RMQ_OK) {
@@ -188,4 +188,26 @@ rmq_status rq_contents_compare(struct rq_store *store, int64_t log_end, bool *in
         rq_sys_unlink(path);
     }
     return st;
+}
+
+/* ---- of a store that is only looked at ---- */
+
+enum rq_contents_index rq_contents_index(const char *root, int64_t log_end)
+{
+    struct rq_buf text;
+    bool counts = false;
+    bool named = false;
+    read_text(root, FILE_CONTENTS, &text);
+    struct rq_slice rest = rq_slice(text.data, text.len);
+    while (rest.n > 0) {
+        struct rq_slice line = take_word(&rest, '\n');
+        struct rq_slice what = take_word(&line, ' ');
+        int64_t end;
+        if (rq_slice_eq_str(what, "log")) {
+            counts = take_number(&line, &end) && end == log_end;
+        }
+        named = named || rq_slice_eq_str(what, "index");
+    }
+    rq_buf_free(&text);
+    return !counts ? RQ_CONTENTS_UNKNOWN : named ? RQ_CONTENTS_INDEX : RQ_CONTENTS_NO_INDEX;
 }

@@ -31,4 +31,12 @@ rmq_status rq_contents_write(struct rq_store *store, rmq_error **err);
 rmq_status rq_contents_compare(struct rq_store *store, int64_t log_end, bool *index_lost,
                                rmq_error **err);
 
+/* What the list of a closed store, whose log ends there, says of its key index. */
+enum rq_contents_index {
+    RQ_CONTENTS_UNKNOWN, /* there is no list, or it does not count */
+    RQ_CONTENTS_NO_INDEX,
+    RQ_CONTENTS_INDEX
+};
+enum rq_contents_index rq_contents_index(const char *root, int64_t log_end);
+
 #endif

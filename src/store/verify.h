@@ -24,6 +24,7 @@ struct rq_verify {
     cJSON *topics_file; /* config/topics.json; NULL = unknown, then every topic counts */
     struct rq_offline_queue *last_queue;
     struct rq_verify_index index;
+    bool without_index; /* the broker that closed the store keeps none */
     int64_t log_min;
     /* entries missing at the ends of queues and index: what dispatch had still to do */
     int64_t late;

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "store/contents.h"
 #include "store/verify.h"
 #include "wire/message.h"
 
@@ -49,8 +50,16 @@ static void note_wrong(struct rq_verify *v, int64_t offset, const char *why)
                    v->store->index_files.files[v->index.file].start, v->index.number, offset, why);
 }
 
+/* Without files, who closed the store last knows whether there should be some. */
+static enum rq_contents_index kept_index(const struct rmq_store *store)
+{
+    return store->closed ? rq_contents_index(store->root, store->log_end) : RQ_CONTENTS_UNKNOWN;
+}
+
 void rq_verify_index_begin(struct rq_verify *v)
 {
+    v->without_index =
+        v->store->index_files.count == 0 && kept_index(v->store) == RQ_CONTENTS_NO_INDEX;
     for (size_t i = 0; i < v->store->index_files.count; i++) {
         const struct rq_offline_file *file = &v->store->index_files.files[i];
         if (!rq_offline_index_is_readable(v->store, file)) {
@@ -103,7 +112,7 @@ static rmq_status check_key(struct rq_verify *v, const struct rq_record *record,
 rmq_status rq_verify_index_record(struct rq_verify *v, const struct rq_record *record,
                                   const struct rq_record_properties *properties)
 {
-    if (v->store->index_files.count == 0 ||
+    if (v->without_index ||
         (record->sys_flag & RQ_SYS_TRANSACTION_MASK) == RQ_SYS_TRANSACTION_ROLLBACK) {
         return RMQ_OK;
     }
@@ -157,6 +166,14 @@ static void check_chains(struct rq_verify *v, const struct rq_offline_file *file
     }
 }
 
+static void tell_no_index(struct rq_verify *v)
+{
+    rq_verify_tell(v, "there is no key index, %" PRId64 " keys are not found%s", v->index_late,
+                   kept_index(v->store) == RQ_CONTENTS_INDEX
+                       ? ": its files were removed, the next start builds it again"
+                       : "");
+}
+
 rmq_status rq_verify_index_end(struct rq_verify *v)
 {
     for (int64_t due; (due = due_offset(v)) != INT64_MAX; v->index.number++) {
@@ -165,7 +182,9 @@ rmq_status rq_verify_index_end(struct rq_verify *v)
             note_wrong(v, due, ahead ? "is behind the end of the commit log" : "has no message");
         }
     }
-    if (v->index_late > 0) {
+    if (v->index_late > 0 && v->store->index_files.count == 0) {
+        tell_no_index(v);
+    } else if (v->index_late > 0) {
         rq_verify_tell(v, "%" PRId64 " keys of the last messages are not in the index",
                        v->index_late);
     }

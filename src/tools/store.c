@@ -417,8 +417,8 @@ static int verify(int argc, char **argv)
             "0 everything matches, 1 cannot be read, 2 wrong command line, 3 not closed in order "
             "but "
             "the next start completes it,\n"
-            "4 queues or index are wrong (rmq store rebuild mends them), 5 messages are damaged or "
-            "missing.",
+            "4 queues or index are wrong or missing (rmq store rebuild mends them), 5 messages are "
+            "damaged or missing.",
         .options = options,
         .count = TOOL_COUNT(options),
     };

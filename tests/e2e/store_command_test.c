@@ -138,6 +138,10 @@ static void exit_codes_tell_what_is_wrong(void)
     expect("verify -o json", dir, 4, "\"queueEntriesMissing\":50,");
     expect("rebuild", dir, 0, "rebuilt");
     expect("verify", dir, 0, "WHOLE");
+    shell("rm -r %s/index", dir);
+    expect("verify", dir, 4, "there is no key index");
+    expect("rebuild", dir, 0, "rebuilt");
+    expect("verify", dir, 0, "WHOLE");
     shell("f=%s/commitlog/00000000000000000000; printf x | dd of=$f bs=1 conv=notrunc 2> /dev/null "
           "seek=$(grep -abo body-20 $f | head -n 1 | cut -d: -f1)",
           dir);

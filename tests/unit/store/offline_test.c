@@ -275,6 +275,66 @@ START_TEST(messages_of_a_deleted_topic_are_no_damage)
 }
 END_TEST
 
+static void note_finding(const char *text, void *user)
+{
+    snprintf(user, FIXTURE_PATH, "%s", text);
+}
+
+/* The last finding of a check. */
+static rmq_store_verdict verify_and_tell(const struct fixture *fix, char finding[FIXTURE_PATH])
+{
+    rmq_store *store = NULL;
+    rmq_store_check check;
+    rmq_store_options options;
+    finding[0] = '\0';
+    rmq_store_options_init(&options, sizeof options);
+    options.finding = note_finding;
+    options.user = finding;
+    ck_assert_int_eq(rmq_store_open(fix->dir, &options, &store, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_store_verify(store, &check, sizeof check, NULL), RMQ_OK);
+    rmq_store_close(store);
+    return check.verdict;
+}
+
+START_TEST(an_index_that_is_gone_is_missing)
+{
+    struct fixture fix;
+    char finding[FIXTURE_PATH];
+    look_make(&fix);
+    ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, "index")), 0);
+    ck_assert_int_eq(look_verify(&fix).index_entries_missing, 3 * LOOK_MESSAGES);
+    ck_assert_int_eq(verify_and_tell(&fix, finding), RMQ_STORE_REBUILD);
+    ck_assert_msg(strstr(finding, "no key index, 1800 keys") && strstr(finding, "next start"),
+                  "%s", finding);
+    fixture_open(&fix);
+    fixture_close(&fix);
+    ck_assert_int_eq(verify_and_tell(&fix, finding), RMQ_STORE_WHOLE);
+    ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, "index")), 0);
+    ck_assert_int_eq(unlink(fixture_path(&fix, "contents")), 0); /* as in a Java store */
+    ck_assert_int_eq(verify_and_tell(&fix, finding), RMQ_STORE_REBUILD);
+    ck_assert_msg(strstr(finding, "no key index") && !strstr(finding, "next start"), "%s", finding);
+    ck_assert_int_eq(rmq_store_rebuild(fix.dir, NULL, NULL), RMQ_OK);
+    ck_assert_int_eq(look_verify(&fix).verdict, RMQ_STORE_WHOLE);
+    fixture_end(&fix);
+}
+END_TEST
+
+START_TEST(a_store_whose_broker_keeps_no_index_lacks_none)
+{
+    struct fixture fix;
+    fixture_begin(&fix);
+    fix.options.message_index_enable = false;
+    fixture_open(&fix);
+    struct rq_msg msg = fixture_msg("T", 0, 100, 0, "KEYS\001k\002");
+    fixture_append(&fix, &msg);
+    fixture_close(&fix);
+    rmq_store_check check = look_verify(&fix);
+    ck_assert_int_eq(check.verdict, RMQ_STORE_WHOLE);
+    ck_assert_int_eq(check.index_entries_missing, 0);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(a_topic_that_was_made_again_is_whole)
 {
     struct fixture fix;
@@ -386,6 +446,8 @@ Suite *offline_suite(void)
     tcase_add_test(tc, a_changed_last_message_of_a_closed_store_is_damage);
     tcase_add_test(tc, a_missing_log_file_is_found);
     tcase_add_test(tc, messages_of_a_deleted_topic_are_no_damage);
+    tcase_add_test(tc, an_index_that_is_gone_is_missing);
+    tcase_add_test(tc, a_store_whose_broker_keeps_no_index_lacks_none);
     tcase_add_test(tc, a_topic_that_was_made_again_is_whole);
     tcase_add_test(tc, progress_may_stop_a_check);
     tcase_add_test(tc, blank_slots_do_not_move_the_begin_of_a_queue);
