@@ -174,7 +174,7 @@ rmq_status rq_contents_compare(struct rq_store *store, int64_t log_end, bool *in
         if (!crashed && rq_slice_eq_str(what, "log")) {
             counts = take_number(&line, &end) && end == log_end;
         } else if (counts && rq_slice_eq_str(what, "index")) {
-            *index_lost =
+            *index_lost |=
                 store->options.message_index_enable && index_differs(store, line, crashed);
         } else if (counts && rq_slice_eq_str(what, "queue")) {
             st = compare_queue(store, line, crashed, err);

@@ -25,9 +25,9 @@ void rq_contents_begin(struct rq_store *store, bool closed);
 /* Writes the file. While nobody else syncs queues, or with flusher.sync. */
 rmq_status rq_contents_write(struct rq_store *store, rmq_error **err);
 
-/* Recovery: marks queues that hold less than the file says for rebuilding, and tells whether the
- * index lost files. A missing file, or one that does not count, tells nothing. log_end: where the
- * log ends now; -1 after a crash, then before queues are rewound. */
+/* Recovery: marks queues that hold less than the file says for rebuilding, and sets *index_lost
+ * when the index lost files. A missing file, or one that does not count, tells nothing. log_end:
+ * where the log ends now; -1 after a crash, then before queues are rewound. */
 rmq_status rq_contents_compare(struct rq_store *store, int64_t log_end, bool *index_lost,
                                rmq_error **err);
 

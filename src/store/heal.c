@@ -197,5 +197,14 @@ rmq_status rq_heal_index(struct rq_store *store, int64_t upto, rmq_error **err)
 {
     RQ_LOG(WARN, "key index lost files and is built again", "path=%s", store->index.dir);
     rmq_status st = rq_index_truncate(&store->index, 0, err);
-    return st == RMQ_OK ? each_record(store, 0, upto, take_for_index, NULL, err) : st;
+    if (st == RMQ_OK) {
+        st = each_record(store, 0, upto, take_for_index, NULL, err);
+    }
+    if (st == RMQ_OK && store->index.unreadable > 0) { /* else a power cut could take both */
+        st = rq_index_flush(&store->index, err);
+    }
+    if (st == RMQ_OK) {
+        rq_index_drop_unreadable(&store->index);
+    }
+    return st;
 }

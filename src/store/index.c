@@ -82,12 +82,18 @@ static int compare_files(const void *a, const void *b)
     return strcmp((*x)->path, (*y)->path);
 }
 
+/* False when that is no name of an index file. */
+static bool path_of(const struct rq_index *index, const char *name, char path[PATH_MAX])
+{
+    int n = snprintf(path, PATH_MAX, "%s/%s", index->dir, name);
+    return strlen(name) == NAME_DIGITS && strspn(name, "0123456789") == NAME_DIGITS && n > 0 &&
+           n < PATH_MAX;
+}
+
 static rmq_status load_file(struct rq_index *index, const char *name, rmq_error **err)
 {
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof path, "%s/%s", index->dir, name);
-    if (strlen(name) != NAME_DIGITS || strspn(name, "0123456789") != NAME_DIGITS || n < 0 ||
-        n >= (int)sizeof path) {
+    if (!path_of(index, name, path)) {
         return RMQ_OK;
     }
     struct rq_mapped_file *file;
@@ -97,6 +103,7 @@ static rmq_status load_file(struct rq_index *index, const char *name, rmq_error 
     if (st == RMQ_ERR_CORRUPT) {
         RQ_LOG(WARN, "index file passed over", "reason=%s", rmq_error_message(own));
         rmq_error_destroy(own);
+        index->unreadable++;
         return RMQ_OK;
     }
     if (st == RMQ_OK) {
@@ -129,6 +136,32 @@ rmq_status rq_index_load(struct rq_index *index, rmq_error **err)
         qsort(index->files, index->count, sizeof(*index->files), compare_files);
     }
     return st;
+}
+
+static bool is_open_locked(const struct rq_index *index, const char *path)
+{
+    bool is = false;
+    for (size_t i = 0; !is && i < index->count; i++) {
+        is = strcmp(index->files[i]->path, path) == 0;
+    }
+    return is;
+}
+
+void rq_index_drop_unreadable(struct rq_index *index)
+{
+    char path[PATH_MAX];
+    rq_mutex_lock(&index->lock);
+    DIR *dir = index->unreadable > 0 ? opendir(index->dir) : NULL;
+    for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+        if (path_of(index, e->d_name, path) && !is_open_locked(index, path)) {
+            (void)rq_sys_unlink(path);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    index->unreadable = 0;
+    rq_mutex_unlock(&index->lock);
 }
 
 /* Name from the wall clock in local time; the millisecond moves on while the name is taken. */

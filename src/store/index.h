@@ -24,14 +24,19 @@ struct rq_index {
     struct rq_mapped_file **files; /* by name, oldest first */
     size_t count;
     size_t cap;
+    size_t unreadable; /* files of another size, which nobody reads */
 };
 
 rmq_status rq_index_init(struct rq_index *index, const char *dir,
                          const struct rq_store_options *options);
 void rq_index_free(struct rq_index *index);
 
-/* Opens the files; those of another size are passed over with a warning. */
+/* Opens the files; those of another size, cut short or made with other options, are passed over
+ * with a warning: the index is to be built again then. */
 rmq_status rq_index_load(struct rq_index *index, rmq_error **err);
+
+/* Removes what was passed over, when everything that it held is in other files. */
+void rq_index_drop_unreadable(struct rq_index *index);
 
 /* After a crash: entries of messages at or behind commit_log_offset go, and the chains of the
  * others are tied again. */

@@ -402,7 +402,7 @@ rmq_status rq_store_recover(struct rq_store *store, bool normal, rmq_error **err
     if (st == RMQ_OK) {
         st = rq_mend_cut_files(store, start, err);
     }
-    bool index_lost = false;
+    bool index_lost = store->index.unreadable > 0;
     if (st == RMQ_OK && !normal) {
         st = prepare(store, start, &index_lost, err);
     }

@@ -3,6 +3,7 @@
 /* Queues and index that were removed by hand are built again after a crash, too, and what was
  * deleted on purpose is not. */
 #include <check.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "base/buf.h"
 #include "base/sys.h"
 #include "base/time.h"
-#include "fixture.h"
+#include "look.h"
 #include "store/disk.h"
 
 Suite *contents_suite(void);
@@ -106,6 +107,60 @@ START_TEST(what_was_removed_by_hand_after_a_crash_is_built_again)
 }
 END_TEST
 
+/* How many files the directory of the index has. */
+static int index_files(void)
+{
+    int count = 0;
+    DIR *dir = opendir(fixture_path(&fix, "index"));
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        count += e->d_name[0] != '.';
+    }
+    closedir(dir);
+    return count;
+}
+
+/* Path of the newest one. */
+static const char *last_index_file(void)
+{
+    char name[FIXTURE_PATH] = "index/";
+    DIR *dir = opendir(fixture_path(&fix, "index"));
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        if (e->d_name[0] != '.' && strcmp(e->d_name, strrchr(name, '/') + 1) > 0) {
+            snprintf(name, sizeof name, "index/%s", e->d_name);
+        }
+    }
+    closedir(dir);
+    return fixture_path(&fix, name);
+}
+
+START_TEST(an_index_file_that_was_cut_short_is_made_again_once)
+{
+    for (int crashed = 0; crashed < 2; crashed++) {
+        fill();
+        append_many("T", 2, 0, 300, "KEYS\1late\2"); /* an index file takes 199 */
+        int files = index_files();
+        ck_assert_int_gt(files, 1);
+        if (crashed) {
+            crash();
+        } else {
+            fixture_close(&fix);
+        }
+        ck_assert_int_eq(truncate(last_index_file(), 1000), 0);
+        ck_assert_int_eq(unlink(fixture_path(&fix, "contents")), 0); /* as in a Java store */
+        fixture_open(&fix);
+        check_all();
+        fixture_close(&fix);
+        ck_assert_int_eq(index_files(), files);
+        rmq_store_check check = look_verify(&fix);
+        ck_assert_int_eq(check.verdict, RMQ_STORE_WHOLE);
+        ck_assert_int_eq(check.index_entries, 305);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
 START_TEST(a_topic_that_was_deleted_does_not_come_back_after_a_crash)
 {
     fill();
@@ -181,6 +236,7 @@ Suite *contents_suite(void)
     TCase *tc = tcase_create("contents");
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, what_was_removed_by_hand_after_a_crash_is_built_again);
+    tcase_add_test(tc, an_index_file_that_was_cut_short_is_made_again_once);
     tcase_add_test(tc, a_topic_that_was_deleted_does_not_come_back_after_a_crash);
     tcase_add_test(tc, a_store_that_another_broker_had_in_between_is_taken_as_it_is);
     tcase_add_test(tc, numbers_go_on_when_another_broker_has_only_deleted_what_expired);
