@@ -193,7 +193,8 @@ typedef enum rmq_disk_op {
 
 /* Disk faults: the nth call of op from now on (1 = the next) and those after it, `times` in all (-1
  * = for ever; 0 takes the fault away), fail with error_number, an errno such as ENOSPC or EIO. A
- * new call replaces the fault of op. Errors: RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
+ * new call replaces the fault of op. Questions for health and figures are no calls. Errors:
+ * RMQ_ERR_INVALID. Any thread. Since 0.1.0. */
 RMQ_API rmq_status rmq_broker_fault_disk(rmq_broker *broker, rmq_disk_op op, int nth, int times,
                                          int error_number, rmq_error **err);
 

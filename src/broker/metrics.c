@@ -347,10 +347,12 @@ static void write_health(struct rmq_broker *broker, struct rq_http_page *page)
 {
     struct rq_store_info info;
     rq_store_info(broker->store, &info);
-    if (!info.writable) {
+    if (info.writable) {
+        rq_buf_add_str(&page->body, "ok\n");
+    } else {
         page->status = 503;
+        rq_buf_addf(&page->body, "the store takes no messages: %s\n", info.reason);
     }
-    rq_buf_add_str(&page->body, info.writable ? "ok\n" : "the store takes no messages\n");
 }
 
 static void on_page(void *user, const char *path, struct rq_http_page *page)

@@ -146,7 +146,7 @@ void rq_store_info(struct rq_store *store, struct rq_store_info *out)
     rq_mutex_unlock(&store->log.lock);
     out->get_messages = atomic_load_explicit(&store->get_messages, memory_order_relaxed);
     out->get_bytes = atomic_load_explicit(&store->get_bytes, memory_order_relaxed);
-    out->writable = atomic_load_explicit(&store->health, memory_order_relaxed) == 0 &&
-                    rq_commit_log_has_room(&store->log);
+    out->writable =
+        !rq_store_refuses(store, out->reason) && rq_commit_log_takes(&store->log, out->reason);
     out->disk_used_ratio = used_ratio(store, store->log.files.dir);
 }

@@ -228,16 +228,6 @@ int64_t rq_commit_log_held_ms(const struct rq_commit_log *log)
     return since == 0 ? 0 : rq_disk_now_ms(log->disk) - since;
 }
 
-bool rq_commit_log_has_room(struct rq_commit_log *log)
-{
-    struct rq_store_put out;
-    rq_commit_log_enter(log);
-    bool has_room =
-        log->refuse_until_ms == 0 || get_room(log, log->refused_bytes, &out) == RQ_PUT_OK;
-    rq_commit_log_leave(log);
-    return has_room;
-}
-
 void rq_commit_log_retry(struct rq_commit_log *log)
 {
     rq_commit_log_enter(log);
@@ -310,13 +300,67 @@ static void write_torn(struct rq_commit_log *log, const struct rq_append *append
     }
 }
 
-static enum rq_put_status write_failed(const struct rq_commit_log *log, int error,
+static enum rq_put_status write_failed(struct rq_commit_log *log, int error,
                                        struct rq_store_put *out)
 {
     snprintf(out->reason, sizeof out->reason, "%swrite %s: %s",
              error == ENOSPC || error == EDQUOT ? "disk full: " : "", log->current->path,
              strerror(error));
+    if (!log->write_fails) {
+        RQ_LOG(ERROR, "messages cannot be written to the commit log", "reason=%s", out->reason);
+    }
+    log->write_fails = true;
     return RQ_PUT_SERVICE_NOT_AVAILABLE;
+}
+
+static void write_works(struct rq_commit_log *log)
+{
+    if (log->write_fails) {
+        RQ_LOG(WARN, "messages can be written to the commit log again", "path=%s",
+               log->current->path);
+        log->write_fails = false;
+    }
+}
+
+/* Records that came whole, and yet with an error, must not be found there at the next start. */
+static int write_none(const struct rq_mapped_file *file, size_t pos)
+{
+    static const char none[RQ_RECORD_BLANK_BYTES];
+    return rq_mapped_file_write(file, pos, none, sizeof none);
+}
+
+/* Whether the write that failed last would go well now, tried with the zeros that are to be behind
+ * the end of the log. */
+static enum rq_put_status try_write(struct rq_commit_log *log, struct rq_store_put *out)
+{
+    const struct rq_mapped_file *file = log->current;
+    size_t pos = rq_mapped_file_written(file);
+    int error = rq_disk_fault(log->disk, RQ_DISK_WRITE);
+    if (!error && log->stage && !file->buffer &&
+        rq_mapped_file_has_room(log->current, pos + RQ_RECORD_BLANK_BYTES)) {
+        error = write_none(file, pos);
+    }
+    if (error) {
+        return write_failed(log, error, out);
+    }
+    write_works(log);
+    return RQ_PUT_OK;
+}
+
+bool rq_commit_log_takes(struct rq_commit_log *log, char reason[RQ_PUT_REASON_MAX])
+{
+    struct rq_store_put out = {.reason = ""};
+    rq_commit_log_enter(log);
+    rq_disk_ask(true);
+    enum rq_put_status st =
+        log->refuse_until_ms == 0 ? RQ_PUT_OK : get_room(log, log->refused_bytes, &out);
+    if (st == RQ_PUT_OK && log->write_fails) {
+        st = try_write(log, &out);
+    }
+    rq_disk_ask(false);
+    rq_commit_log_leave(log);
+    memcpy(reason, out.reason, sizeof out.reason);
+    return st == RQ_PUT_OK;
 }
 
 /* What a test asked to go wrong with this append, for which there is room at to. */
@@ -348,9 +392,7 @@ static enum rq_put_status write_append(struct rq_commit_log *log, const struct r
         return RQ_PUT_OK;
     }
     take_back(log, append, next_offset);
-    /* Records that came whole must not be found there at the next start. */
-    static const char none[RQ_RECORD_BLANK_BYTES];
-    (void)rq_mapped_file_write(file, pos, none, sizeof none);
+    (void)write_none(file, pos);
     return write_failed(log, error, out);
 }
 
@@ -383,6 +425,7 @@ enum rq_put_status rq_commit_log_append_locked(struct rq_commit_log *log,
     if (st != RQ_PUT_OK) {
         return st;
     }
+    write_works(log);
     rq_mapped_file_set_written(file, pos + append->total);
     atomic_store_explicit(&log->max_offset, out->next_commit_log_offset, memory_order_release);
     rq_log_ahead_look_locked(log, file, pos, pos + append->total);

@@ -36,6 +36,7 @@ struct rq_commit_log {
     int64_t refuse_until_ms; /* monotonic: no space, not tried again before; 0 = there was space */
     size_t refused_bytes;    /* what there was no space for */
     char refuse_reason[RQ_PUT_REASON_MAX];
+    bool write_fails; /* the last write of an append */
     uint64_t put_bytes;
     /* atomic: written with the lock, read by anybody, relaxed. in_lock_since_ms: wall clock, 0 =
      * nobody appends now */
@@ -96,9 +97,10 @@ void rq_commit_log_leave(struct rq_commit_log *log);
 /* Since when an append holds the lock, in milliseconds; 0 = none does. */
 int64_t rq_commit_log_held_ms(const struct rq_commit_log *log);
 
-/* Whether there is room for the append that was refused last; the disk is asked as often as by
- * appends, so that the answer changes without any. Without the append lock. */
-bool rq_commit_log_has_room(struct rq_commit_log *log);
+/* Whether there is room for the append that was refused last, and what could not be written can be
+ * now; if not, why. The disk is asked as often as by appends, so that the answer changes without
+ * any; faults that a test asked for are not used up. Without the append lock. */
+bool rq_commit_log_takes(struct rq_commit_log *log, char reason[RQ_PUT_REASON_MAX]);
 
 /* The next append asks the disk again, although one was refused just now. Without the append lock. */
 void rq_commit_log_retry(struct rq_commit_log *log);

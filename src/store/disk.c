@@ -113,13 +113,28 @@ static int apply_locked(struct rq_disk *disk, struct rq_disk_rule *rule)
     return error;
 }
 
+static _Thread_local bool asking;
+
+void rq_disk_ask(bool asks)
+{
+    asking = asks;
+}
+
+/* What apply_locked would say. */
+static int look_locked(const struct rq_disk *disk, enum rq_disk_op op)
+{
+    const struct rq_disk_rule *rule = &disk->rules[op];
+    int error = rule->times != 0 && rule->after == 0 ? rule->error : 0;
+    return op == RQ_DISK_WRITE && disk->hangs ? EBUSY : error;
+}
+
 int rq_disk_fault_slow(struct rq_disk *disk, enum rq_disk_op op)
 {
     rq_mutex_lock(&disk->lock);
-    while (op == RQ_DISK_WRITE && disk->hangs) {
+    while (op == RQ_DISK_WRITE && disk->hangs && !asking) {
         rq_cond_wait(&disk->moves, &disk->lock);
     }
-    int error = apply_locked(disk, &disk->rules[op]);
+    int error = asking ? look_locked(disk, op) : apply_locked(disk, &disk->rules[op]);
     rq_mutex_unlock(&disk->lock);
     return error;
 }

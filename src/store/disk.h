@@ -87,6 +87,10 @@ static inline int64_t rq_disk_now_ms(struct rq_disk *disk)
            (disk ? atomic_load_explicit(&disk->clock_offset_ms, memory_order_relaxed) : 0);
 }
 
+/* This thread only wants to know whether its calls would fail: they count for no fault, and wait
+ * for none. To be taken back by who asked. */
+void rq_disk_ask(bool asks);
+
 int rq_disk_fault_slow(struct rq_disk *disk, enum rq_disk_op op);
 
 /* 0, or the errno with which this call fails. disk may be NULL. */

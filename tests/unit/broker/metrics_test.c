@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* /metrics and /health over HTTP. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/time.h"
@@ -77,6 +78,14 @@ START_TEST(a_broker_that_cannot_store_is_not_well)
     ck_assert_ptr_nonnull(strstr(get("GET", "/health"), "ok\n"));
     ck_assert_int_eq(rmq_broker_fault_disk_used(broker, 99, NULL), RMQ_OK);
     ck_assert_ptr_nonnull(strstr(get("GET", "/health"), "HTTP/1.1 503"));
+    ck_assert_int_eq(rmq_broker_fault_disk_used(broker, -1, NULL), RMQ_OK);
+    ck_assert_int_eq(rmq_broker_fault_disk(broker, RMQ_DISK_WRITE, 1, -1, EROFS, NULL), RMQ_OK);
+    raw_create_topic(raw, "T", 1);
+    ck_assert_int_eq(raw_produce(raw, "T", 0, NULL, "one")->header.code,
+                     RQ_RESP_SERVICE_NOT_AVAILABLE);
+    const char *page = get("GET", "/health");
+    ck_assert_ptr_nonnull(strstr(page, "HTTP/1.1 503"));
+    ck_assert_msg(strstr(page, strerror(EROFS)) != NULL, "%s", page);
 }
 END_TEST
 

@@ -144,6 +144,61 @@ START_TEST(a_store_without_room_says_so_and_finds_room_again_without_an_append)
 }
 END_TEST
 
+START_TEST(a_log_that_cannot_be_written_says_so_until_it_can)
+{
+    for (int sync = 0; sync < 2; sync++) {
+        struct fixture fix;
+        struct rq_store_put put;
+        struct rq_store_info info;
+        fixture_begin(&fix);
+        fix.options.flush_disk_type = sync ? RQ_FLUSH_SYNC : RQ_FLUSH_ASYNC;
+        fixture_open(&fix);
+        ck_assert_int_eq(append(&fix, 0, &put), RQ_PUT_OK);
+        rq_disk_fail(rq_store_disk(fix.store), RQ_DISK_WRITE, 0, -1, EIO);
+        ck_assert(is_writable(&fix)); /* nobody has met it yet */
+        ck_assert_int_ne(append(&fix, 1, &put), RQ_PUT_OK);
+        rq_store_info(fix.store, &info);
+        ck_assert(!info.writable);
+        ck_assert_str_eq(info.reason, put.reason);
+        rq_disk_clear(rq_store_disk(fix.store));
+        rq_store_info(fix.store, &info);
+        ck_assert(info.writable);
+        ck_assert_str_eq(info.reason, "");
+        ck_assert_int_eq(append(&fix, 1, &put), RQ_PUT_OK);
+        fixture_reopen(&fix);
+        fixture_check_queue(&fix, "T", 0, 2, 0);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
+START_TEST(faults_are_not_used_up_by_who_asks_whether_messages_are_taken)
+{
+    static const struct {
+        enum rq_disk_op op;
+        int64_t times; /* for three appends: to make a file is tried twice */
+    } faults[] = {{RQ_DISK_WRITE, 3}, {RQ_DISK_MAP, 6}, {RQ_DISK_ALLOCATE, 6}};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        struct fixture fix;
+        struct rq_store_put put;
+        fixture_begin(&fix);
+        fixture_open(&fix);
+        rq_disk_fail(rq_store_disk(fix.store), faults[i].op, 0, faults[i].times, EIO);
+        for (int failed = 0; failed < 3; failed++) {
+            for (int asked = 0; failed > 0 && asked < 5; asked++) {
+                rq_store_retry(fix.store);
+                ck_assert(!is_writable(&fix));
+            }
+            rq_store_retry(fix.store);
+            ck_assert_msg(append(&fix, 0, &put) != RQ_PUT_OK, "fault %zu, %d", i, failed);
+        }
+        rq_store_retry(fix.store);
+        ck_assert_int_eq(append(&fix, 0, &put), RQ_PUT_OK);
+        fixture_end(&fix);
+    }
+}
+END_TEST
+
 START_TEST(a_file_that_cannot_be_mapped_refuses_until_it_can)
 {
     struct fixture fix;
@@ -310,6 +365,8 @@ Suite *disk_suite(void)
     tcase_add_test(tc, a_full_disk_refuses_with_the_reason_and_takes_messages_again_by_itself);
     tcase_add_test(tc, a_disk_that_fills_between_the_keys_of_a_message_leaves_each_key_once);
     tcase_add_test(tc, a_store_without_room_says_so_and_finds_room_again_without_an_append);
+    tcase_add_test(tc, a_log_that_cannot_be_written_says_so_until_it_can);
+    tcase_add_test(tc, faults_are_not_used_up_by_who_asks_whether_messages_are_taken);
     tcase_add_test(tc, a_file_that_cannot_be_mapped_refuses_until_it_can);
     tcase_add_test(tc, a_write_to_the_log_that_fails_is_told_and_leaves_no_message);
     tcase_add_test(tc, a_torn_append_is_no_message_neither_now_nor_after_a_crash);
