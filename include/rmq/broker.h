@@ -66,12 +66,18 @@ RMQ_API rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv 
 
 /* As above with options: the text of a properties file with the names of the Java namesrv.conf;
  * NULL is none. With them address NULL is bindAddress and port -1 is listenPort, or what these are
- * without a line; names that are not known are passed over. Files (kvConfigPath, configStorePath)
- * are read and written only when they are named. Errors: as above, RMQ_ERR_CORRUPT for a file that
- * cannot be read. Since 0.1.0. */
+ * without a line; names that are not known are logged, an error names its line. Files
+ * (kvConfigPath, configStorePath) are read and written only when they are named. Errors: as above,
+ * RMQ_ERR_CORRUPT for a file that cannot be read. Since 0.1.0. */
 RMQ_API rmq_status rmq_namesrv_start_properties(const char *address, int port,
                                                 const char *properties, rmq_namesrv **out,
                                                 rmq_error **err);
+
+/* The same with the text of a file. Errors name it and the line; options changed by request are
+ * written to it, unless it names another one (configStorePath). Errors: as above, RMQ_ERR_IO (no
+ * such file). Since 0.1.0. */
+RMQ_API rmq_status rmq_namesrv_start_file(const char *address, int port, const char *path,
+                                          rmq_namesrv **out, rmq_error **err);
 
 /* The table of these options: name, type, default, range, help of field index; false beyond.
  * Strings are static. Any thread. Since 0.1.0. */

@@ -170,6 +170,52 @@ bool rq_propfile_next(struct rq_propfile *file)
     return rq_propfile_status(file) == RMQ_OK;
 }
 
+/* ---- all of them ---- */
+
+static rmq_status tell_one(struct rq_propfile *file, const char *name, rq_propfile_fn fn,
+                           void *user, rmq_error **err)
+{
+    rmq_error *detail = NULL;
+    rmq_status st = file->has_separator ? fn(user, file, &detail) : RMQ_ERR_INVALID;
+    if (st == RMQ_ERR_NOMEM) {
+        st = rq_error_set(err, st, "out of memory");
+    } else if (st) {
+        st = rq_error_set(err, st, "%s%s%d: %s", name ? name : "line ", name ? ":" : "", file->line,
+                          file->has_separator ? rmq_error_message(detail)
+                                              : "no \"=\" in the line");
+    }
+    rmq_error_destroy(detail);
+    return st;
+}
+
+rmq_status rq_propfile_each(struct rq_slice text, const char *name, rq_propfile_fn fn, void *user,
+                            rmq_error **err)
+{
+    struct rq_propfile file;
+    rmq_status st = RMQ_OK;
+    const char *zero = text.n ? memchr(text.p, '\0', text.n) : NULL;
+    if (zero) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%s: byte %zu is zero: this is no UTF-8 text",
+                            name ? name : "properties", (size_t)(zero - text.p));
+    }
+    rq_propfile_init(&file, text);
+    while (!st && rq_propfile_next(&file)) {
+        st = tell_one(&file, name, fn, user, err);
+    }
+    if (!st && rq_propfile_status(&file)) {
+        st = rq_error_set(err, rq_propfile_status(&file), "out of memory");
+    }
+    rq_propfile_free(&file);
+    return st;
+}
+
+rmq_status rq_propfile_read(const char *path, struct rq_buf *out, rmq_error **err)
+{
+    rq_buf_init(out, RQ_PROPFILE_MAX);
+    rmq_status st = rq_sys_read_file(path, RQ_PROPFILE_MAX, out, err);
+    return st == RMQ_ERR_NOT_FOUND ? RMQ_ERR_IO : st;
+}
+
 /* ---- editing ---- */
 
 /* As a line that is read as the same value: an end of line would begin another property, and blanks

@@ -37,6 +37,19 @@ void rq_propfile_free(struct rq_propfile *file);
 bool rq_propfile_next(struct rq_propfile *file);
 rmq_status rq_propfile_status(const struct rq_propfile *file);
 
+/* One property of a text: RMQ_OK, or why it is refused. */
+typedef rmq_status (*rq_propfile_fn)(void *user, struct rq_propfile *file, rmq_error **err);
+
+/* Tells fn every property of a text, up to the first that it refuses: the error names the place, as
+ * "name:line: …". name NULL: "line …: …". A line without a separator is refused, and so is a text
+ * with a byte of zero. */
+rmq_status rq_propfile_each(struct rq_slice text, const char *name, rq_propfile_fn fn, void *user,
+                            rmq_error **err);
+
+/* Text of a file, appended to out, which is initialised here and freed by the caller. RMQ_ERR_IO
+ * also when there is none. */
+rmq_status rq_propfile_read(const char *path, struct rq_buf *out, rmq_error **err);
+
 /* The text with one value changed: where the key stands last, or behind all else. */
 void rq_propfile_edit(struct rq_slice text, struct rq_slice key, struct rq_slice value,
                       struct rq_buf *out);

@@ -340,6 +340,15 @@ int rq_sys_rmtree(const char *path)
     return S_ISDIR(st.st_mode) ? rmtree(path, 0) : unlink(path);
 }
 
+static ssize_t read_some(int fd, void *p, size_t n)
+{
+    ssize_t done;
+    do {
+        done = read(fd, p, n);
+    } while (done < 0 && errno == EINTR);
+    return done;
+}
+
 rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rmq_error **err)
 {
     int fd = rq_sys_open(path, O_RDONLY, 0);
@@ -354,7 +363,7 @@ rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rm
                               rmq_status_text(rq_buf_status(out)));
             break;
         }
-        ssize_t n = rq_sys_pread(fd, out->data + out->len, 65536, (off_t)out->len);
+        ssize_t n = read_some(fd, out->data + out->len, 65536); /* it may be a pipe */
         if (n <= 0) {
             st = n < 0 ? rq_error_set(err, RMQ_ERR_IO, "read %s: %s", path, strerror(errno)) : st;
             break;

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/propfile.h"
-#include "base/sys.h"
 
 #define VALUE_MAX ((size_t)64 << 10)
 
@@ -76,48 +75,30 @@ const char *rmq_broker_config_get(rmq_broker_config *config, const char *key)
     return rq_buf_cstr(&config->text);
 }
 
+struct loading {
+    rmq_broker_config *config;
+    const char *path;
+};
+
 /* One property of a file; one that nobody knows is no error there. */
-static rmq_status load_property(rmq_broker_config *config, struct rq_propfile *file,
-                                const char *path, rmq_error **err)
+static rmq_status load_property(void *user, struct rq_propfile *file, rmq_error **err)
 {
+    const struct loading *loading = user;
     const char *key = rq_buf_cstr(&file->key);
     bool implemented = false;
     rmq_error *detail = NULL;
-    if (!file->has_separator) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "%s:%d: no \"=\" in the line", path, file->line);
-    }
-    rmq_status st = rq_broker_settings_set(&config->settings, key, rq_buf_cstr(&file->value),
-                                           &implemented, &detail);
+    rmq_status st = rq_broker_settings_set(&loading->config->settings, key,
+                                           rq_buf_cstr(&file->value), &implemented, &detail);
     if (!implemented && st != RMQ_ERR_NOMEM && st != RMQ_ERR_UNSUPPORTED) {
         RQ_LOG(WARN, st ? "unknown broker property" : "broker property has no effect here",
-               "file=%s line=%d property=%s detail=%s", path, file->line, key,
+               "file=%s line=%d property=%s detail=%s", loading->path, file->line, key,
                detail ? rmq_error_message(detail) : "-");
         st = RMQ_OK;
     } else if (st && detail) {
-        st = rq_error_set(err, st, "%s:%d: %s", path, file->line, rmq_error_message(detail));
+        *err = detail;
+        return st;
     }
     rmq_error_destroy(detail);
-    return st;
-}
-
-static rmq_status load_text(rmq_broker_config *config, struct rq_slice text, const char *path,
-                            rmq_error **err)
-{
-    struct rq_propfile file;
-    rmq_status st = RMQ_OK;
-    const char *zero = text.n ? memchr(text.p, '\0', text.n) : NULL;
-    if (zero) {
-        return rq_error_set(err, RMQ_ERR_INVALID, "%s: byte %zu is zero: this is no UTF-8 text",
-                            path, (size_t)(zero - text.p));
-    }
-    rq_propfile_init(&file, text);
-    while (!st && rq_propfile_next(&file)) {
-        st = load_property(config, &file, path, err);
-    }
-    if (!st && rq_propfile_status(&file)) {
-        st = rq_error_set(err, rq_propfile_status(&file), "out of memory");
-    }
-    rq_propfile_free(&file);
     return st;
 }
 
@@ -135,13 +116,12 @@ rmq_status rmq_broker_config_load(rmq_broker_config *config, const char *path, r
         return rq_error_set(err, RMQ_ERR_INVALID, "config and path must be given");
     }
     struct rq_buf text;
-    rq_buf_init(&text, RQ_PROPFILE_MAX);
-    rmq_status st = rq_sys_read_file(path, RQ_PROPFILE_MAX, &text, err);
-    if (st == RMQ_ERR_NOT_FOUND) {
-        st = RMQ_ERR_IO;
-    }
+    struct loading loading = {config, path};
+    rmq_status st = rq_propfile_read(path, &text, err);
     st = st ? st : note_file(config, path, err);
-    st = st ? st : load_text(config, rq_slice(text.data, text.len), path, err);
+    if (!st) {
+        st = rq_propfile_each(rq_slice(text.data, text.len), path, load_property, &loading, err);
+    }
     rq_buf_free(&text);
     return st;
 }

@@ -3,12 +3,15 @@
 /* Life of a name server. Counterparts: NamesrvController, BrokerHousekeepingService. */
 #include "namesrv/namesrv.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/propfile.h"
 #include "base/time.h"
 
 #define ADDR_MAX 300
@@ -46,18 +49,14 @@ static void stop_timer(void *arg)
 }
 
 /* Options, files and tables. */
-static rmq_status prepare(struct rmq_namesrv *namesrv, const char *properties, rmq_error **err)
+static rmq_status prepare(struct rmq_namesrv *namesrv, const struct rq_namesrv_options *options,
+                          rmq_error **err)
 {
-    struct rq_namesrv_options defaults;
-    memset(&defaults, 0, sizeof defaults);
-    rq_table_defaults(&rq_namesrv_options_table, &defaults);
-    rmq_status st = rq_table_copy(&rq_namesrv_options_table, &namesrv->options, &defaults);
+    rmq_status st =
+        options ? rq_table_copy(&rq_namesrv_options_table, &namesrv->options, options)
+                : rq_namesrv_options_init(&namesrv->options, err);
     if (st) {
         return rq_error_set(err, st, "out of memory");
-    }
-    if (properties && rq_namesrv_options_set(&namesrv->options, rq_slice_str(properties), NULL,
-                                             NULL, err) != RQ_PROPERTIES_SET) {
-        return RMQ_ERR_INVALID;
     }
     st = rq_table_make_absolute(&rq_namesrv_options_table, &namesrv->options, "kvConfigPath", err);
     st = st ? st
@@ -104,9 +103,10 @@ static rmq_status listen_to(struct rmq_namesrv *namesrv, const char *address, co
 }
 
 rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host,
-                               int port, const char *properties, rmq_namesrv **out, rmq_error **err)
+                               int port, const struct rq_namesrv_options *given, rmq_namesrv **out,
+                               rmq_error **err)
 {
-    if (port < (properties ? -1 : 0) || port > UINT16_MAX) {
+    if (port < (given ? -1 : 0) || port > UINT16_MAX) {
         return rq_error_set(err, RMQ_ERR_INVALID, "name server port %d is not in 0 … 65535", port);
     }
     struct rmq_namesrv *namesrv = rq_calloc(1, sizeof *namesrv);
@@ -117,7 +117,7 @@ rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const 
     rq_kv_init(&namesrv->kv);
     namesrv->loop = loop;
     rq_loop_retain(loop);
-    rmq_status st = prepare(namesrv, properties, err);
+    rmq_status st = prepare(namesrv, given, err);
     st = st ? st : listen_to(namesrv, address, host, port, err);
     if (st) {
         rmq_namesrv_stop(namesrv);
@@ -133,18 +133,53 @@ rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv **out, r
     return rmq_namesrv_start_properties(address, port, NULL, out, err);
 }
 
+/* path: the file that the text is from, or NULL. Options changed by request are written to it,
+ * unless it names another one. */
+static rmq_status start_with(const char *address, int port, struct rq_slice text, const char *path,
+                             rmq_namesrv **out, rmq_error **err)
+{
+    char whole[PATH_MAX];
+    struct rq_namesrv_options options;
+    struct rq_loop *loop = NULL;
+    rmq_status st = rq_namesrv_options_init(&options, err);
+    if (st) {
+        return st;
+    }
+    if (path) {
+        st = rq_table_set(&rq_namesrv_options_table, &options, "configStorePath",
+                          realpath(path, whole) ? whole : path, err);
+    }
+    st = st ? st : rq_namesrv_options_load(&options, text, path, err);
+    st = st ? st : rq_loop_create("rmq-namesrv", &loop, err);
+    st = st ? st : rq_namesrv_start_on(loop, address, address, port, &options, out, err);
+    rq_loop_put(loop);
+    rq_table_free(&rq_namesrv_options_table, &options);
+    return st;
+}
+
 rmq_status rmq_namesrv_start_properties(const char *address, int port, const char *properties,
                                         rmq_namesrv **out, rmq_error **err)
 {
-    struct rq_loop *loop = NULL;
     if (!out) {
         return rq_error_set(err, RMQ_ERR_INVALID, "name server: out is NULL");
     }
-    rmq_status st = rq_loop_create("rmq-namesrv", &loop, err);
-    if (!st) {
-        st = rq_namesrv_start_on(loop, address, address, port, properties, out, err);
+    if (!properties && port < 0) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "name server port %d is not in 0 … 65535", port);
     }
-    rq_loop_put(loop);
+    return start_with(address, port, rq_slice_str(properties ? properties : ""), NULL, out, err);
+}
+
+rmq_status rmq_namesrv_start_file(const char *address, int port, const char *path,
+                                  rmq_namesrv **out, rmq_error **err)
+{
+    struct rq_buf text;
+    if (!path || !out) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "name server: path and out must be given");
+    }
+    rmq_status st = rq_propfile_read(path, &text, err);
+    st = st ? st
+            : start_with(address, port, rq_slice(text.data, text.len), path, out, err);
+    rq_buf_free(&text);
     return st;
 }
 

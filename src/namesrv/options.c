@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/propfile.h"
 
@@ -62,14 +63,50 @@ const struct rq_table rq_namesrv_options_table = {
     .struct_size = sizeof(struct rq_namesrv_options),
 };
 
+rmq_status rq_namesrv_options_init(struct rq_namesrv_options *options, rmq_error **err)
+{
+    struct rq_namesrv_options defaults;
+    memset(&defaults, 0, sizeof defaults);
+    rq_table_defaults(&rq_namesrv_options_table, &defaults);
+    rmq_status st = rq_table_copy(&rq_namesrv_options_table, options, &defaults);
+    return st ? rq_error_set(err, st, "out of memory") : RMQ_OK;
+}
+
+struct loading {
+    struct rq_namesrv_options *options;
+    const char *name;
+};
+
+static rmq_status load_property(void *user, struct rq_propfile *line, rmq_error **err)
+{
+    const struct loading *loading = user;
+    const char *key = rq_buf_cstr(&line->key);
+    if (!rq_table_find(&rq_namesrv_options_table, key)) {
+        RQ_LOG(WARN, "name server property has no effect here", "file=%s line=%d property=%s",
+               loading->name ? loading->name : "-", line->line, key);
+        return RMQ_OK;
+    }
+    return rq_table_set(&rq_namesrv_options_table, loading->options, key,
+                        rq_buf_cstr(&line->value), err);
+}
+
+rmq_status rq_namesrv_options_load(struct rq_namesrv_options *options, struct rq_slice text,
+                                   const char *name, rmq_error **err)
+{
+    struct loading loading = {options, name};
+    return rq_propfile_each(text, name, load_property, &loading, err);
+}
+
+/* ---- by request ---- */
+
 static enum rq_properties_result set_one(struct rq_namesrv_options *options,
                                          struct rq_propfile *line, const char *black_list,
                                          struct rq_buf *pairs, rmq_error **err)
 {
     const char *key = rq_buf_cstr(&line->key);
     const char *value = rq_buf_cstr(&line->value);
-    if (black_list && (rq_slice_is_listed(rq_slice_str(key), black_list) ||
-                       rq_slice_is_listed(rq_slice_str(key), always_forbidden))) {
+    if (rq_slice_is_listed(rq_slice_str(key), black_list ? black_list : "") ||
+        rq_slice_is_listed(rq_slice_str(key), always_forbidden)) {
         return RQ_PROPERTIES_FORBIDDEN;
     }
     if (!line->has_separator || !rq_table_find(&rq_namesrv_options_table, key)) {
@@ -78,10 +115,8 @@ static enum rq_properties_result set_one(struct rq_namesrv_options *options,
     if (rq_table_set(&rq_namesrv_options_table, options, key, value, err)) {
         return RQ_PROPERTIES_WRONG;
     }
-    if (pairs) {
-        rq_buf_add(pairs, key, strlen(key) + 1);
-        rq_buf_add(pairs, value, strlen(value) + 1);
-    }
+    rq_buf_add(pairs, key, strlen(key) + 1);
+    rq_buf_add(pairs, value, strlen(value) + 1);
     return RQ_PROPERTIES_SET;
 }
 

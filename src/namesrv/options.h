@@ -30,15 +30,23 @@ struct rq_namesrv_options {
 
 extern const struct rq_table rq_namesrv_options_table;
 
+/* The defaults; freed with rq_table_free. */
+rmq_status rq_namesrv_options_init(struct rq_namesrv_options *options, rmq_error **err);
+
+/* The text of a properties file, name its path or NULL: errors tell file and line, names that are
+ * not in the table are logged. */
+rmq_status rq_namesrv_options_load(struct rq_namesrv_options *options, struct rq_slice text,
+                                   const char *name, rmq_error **err);
+
 enum rq_properties_result {
     RQ_PROPERTIES_SET,
     RQ_PROPERTIES_FORBIDDEN, /* one is in the black list; nothing was set */
     RQ_PROPERTIES_WRONG      /* one has a value out of range; *err tells which */
 };
 
-/* The text of a properties file; names that are not in the table are passed over. black_list:
- * names that may not be set, besides those that no request may set; NULL where all may be. pairs
- * (may be NULL): what was set, as "key\0value\0". All or nothing. */
+/* Options changed by request, as lines; names that are not in the table are passed over.
+ * black_list: names that may not be set, besides those that no request may set. pairs: what was
+ * set, as "key\0value\0". All or nothing. */
 enum rq_properties_result rq_namesrv_options_set(struct rq_namesrv_options *options,
                                                  struct rq_slice text, const char *black_list,
                                                  struct rq_buf *pairs, rmq_error **err);

@@ -4,9 +4,7 @@
  * `rmq broker` and `rmq namesrv`: servers that run until SIGTERM. The main thread starts them, says
  * "ready …" and waits. Counterparts: BrokerStartup, NamesrvStartup.
  */
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -167,26 +165,6 @@ int tool_broker(int argc, char **argv)
     return rc;
 }
 
-/* The text of a name server's file, without a byte order mark, which would not be at its begin any
- * more. Options changed by request are written to it, unless it names another one. */
-static char *namesrv_properties(const char *path)
-{
-    static const char mark[] = "\xEF\xBB\xBF";
-    static const char first[] = "configStorePath=";
-    char whole[PATH_MAX];
-    size_t size = 0;
-    char *file = tool_read_file(path, &size);
-    bool marked = file != NULL && strncmp(file, mark, sizeof mark - 1) == 0;
-    size_t room = sizeof first + sizeof whole + size + 1;
-    char *text = file != NULL ? malloc(room) : NULL;
-    if (text != NULL) {
-        (void)snprintf(text, room, "%s%s\n%s", first, realpath(path, whole) != NULL ? whole : path,
-                       marked ? file + sizeof mark - 1 : file);
-    }
-    free(file);
-    return text;
-}
-
 int tool_namesrv(int argc, char **argv)
 {
     int64_t port = -1;
@@ -220,16 +198,12 @@ int tool_namesrv(int argc, char **argv)
     if (rc != TOOL_GO) {
         return rc;
     }
-    char *properties = file != NULL ? namesrv_properties(file) : NULL;
-    if (file != NULL && properties == NULL) {
-        return TOOL_FAILED;
-    }
     int signals = tool_signals();
     rmq_namesrv *namesrv = NULL;
     rmq_error *err = NULL;
-    rmq_status st = rmq_namesrv_start_properties(
-        address, (int)port, properties != NULL ? properties : "", &namesrv, &err);
-    free(properties);
+    rmq_status st = file != NULL
+                        ? rmq_namesrv_start_file(address, (int)port, file, &namesrv, &err)
+                        : rmq_namesrv_start_properties(address, (int)port, "", &namesrv, &err);
     if (st != RMQ_OK) {
         return tool_fail("name server", st, err);
     }

@@ -181,6 +181,75 @@ START_TEST(an_option_out_of_range_is_an_error_at_start)
 }
 END_TEST
 
+/* A file whose text is written to it, for rmq_namesrv_start_file. */
+static const char *conf_file(const char *text, size_t n)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/namesrv.conf", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, n, file), n);
+    ck_assert_int_eq(fclose(file), 0);
+    return path;
+}
+
+START_TEST(an_error_in_a_file_names_file_and_line)
+{
+    static const struct {
+        const char *text;
+        const char *place;
+        const char *why;
+    } rows[] = {
+        {"# one\nlistenPort=0\nscanNotActiveBrokerInterval=0\n", ":3: ", "0"},
+        {"\xEF\xBB\xBF\nsupportActingMaster=perhaps\n", ":2: ", "perhaps"},
+        {"listenPort=0\n\n\norderMessageEnable\n", ":4: ", "no \"=\""},
+    };
+    char want[256];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rmq_error *err = NULL;
+        const char *path = conf_file(rows[i].text, strlen(rows[i].text));
+        snprintf(want, sizeof want, "%s%s", path, rows[i].place);
+        ck_assert_int_eq(rmq_namesrv_start_file(NULL, 0, path, &namesrv, &err), RMQ_ERR_INVALID);
+        const char *message = rmq_error_message(err);
+        ck_assert_msg(strncmp(message, want, strlen(want)) == 0, "%s", message);
+        ck_assert_msg(strstr(message, rows[i].why) != NULL, "%s", message);
+        rmq_error_destroy(err);
+        err = NULL;
+        ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, rows[i].text, &namesrv, &err),
+                         RMQ_ERR_INVALID);
+        snprintf(want, sizeof want, "line %s", rows[i].place + 1);
+        message = rmq_error_message(err);
+        ck_assert_msg(strncmp(message, want, strlen(want)) == 0, "%s", message);
+        rmq_error_destroy(err);
+    }
+    rmq_error *err = NULL;
+    const char *path = conf_file("listenPort=0\0\n", 14);
+    ck_assert_int_eq(rmq_namesrv_start_file(NULL, 0, path, &namesrv, &err), RMQ_ERR_INVALID);
+    ck_assert_msg(strstr(rmq_error_message(err), "byte 12 is zero"), "%s", rmq_error_message(err));
+    rmq_error_destroy(err);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmq_namesrv_start_file(NULL, 0, path, &namesrv, NULL), RMQ_ERR_IO);
+}
+END_TEST
+
+START_TEST(options_changed_by_request_are_written_to_the_file_that_was_read)
+{
+    char text[1024] = "";
+    const char *path = conf_file("# mine\nunknownThing=1\n", 22);
+    ck_assert_int_eq(rmq_namesrv_start_file(NULL, 0, path, &namesrv, NULL), RMQ_OK);
+    raw = raw_open(rmq_namesrv_addr(namesrv));
+    ck_assert_int_eq(raw_call(raw, RQ_REQ_UPDATE_NAMESRV_CONFIG, NULL, NULL,
+                              rq_slice_str("orderMessageEnable=true\n"))
+                         ->header.code,
+                     RQ_RESP_SUCCESS);
+    close_it();
+    FILE *file = fopen(path, "r");
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_str_eq(text, "# mine\nunknownThing=1\norderMessageEnable=true\n");
+}
+END_TEST
+
 START_TEST(port_and_address_are_those_of_the_properties_unless_they_are_given)
 {
     char properties[128];
@@ -255,6 +324,8 @@ Suite *nameserver_suite(void)
     tcase_add_test(tc, a_black_list_adds_to_what_a_request_may_never_change);
     tcase_add_test(tc, a_name_server_told_to_wait_tells_no_route);
     tcase_add_test(tc, an_option_out_of_range_is_an_error_at_start);
+    tcase_add_test(tc, an_error_in_a_file_names_file_and_line);
+    tcase_add_test(tc, options_changed_by_request_are_written_to_the_file_that_was_read);
     tcase_add_test(tc, port_and_address_are_those_of_the_properties_unless_they_are_given);
     tcase_add_test(tc, integer_keys_are_bare_for_old_readers_and_quoted_for_new_ones);
     tcase_add_test(tc, the_order_configuration_of_a_topic_is_told_where_it_is_wanted);
