@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/sys.h"
 #include "store/mapped_file.h"
 
@@ -21,13 +22,13 @@
 
 static const struct flock first_byte = {.l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 
-/* Closing alone would leave it to a forked child that holds a copy of the descriptor. */
+/* Closing alone would leave it to a child that was forked before the descriptor was hidden. */
 static void let_go(int fd)
 {
     struct flock range = first_byte;
     range.l_type = F_UNLCK;
     (void)fcntl(fd, F_OFD_SETLK, &range);
-    close(fd);
+    rq_fork_close(fd);
 }
 
 static rmq_status take(const char *root, const char *path, int fd, rmq_error **err)
@@ -57,6 +58,7 @@ rmq_status rq_store_lock(const char *root, struct rq_store_lock *lock, rmq_error
     if (fd < 0) {
         return rq_error_set(err, rq_store_io_status(errno), "open %s: %s", path, strerror(errno));
     }
+    rq_fork_hide(fd);
     rmq_status st = take(root, path, fd, err);
     if (st == RMQ_OK) {
         lock->fd = fd;
@@ -75,8 +77,9 @@ rmq_status rq_store_lock_log(const char *dir, struct rq_store_lock *lock, rmq_er
     if (fd < 0) {
         return rq_error_set(err, rq_store_io_status(errno), "open %s: %s", dir, strerror(errno));
     }
+    rq_fork_hide(fd);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-        close(fd);
+        rq_fork_close(fd);
         return rq_error_set(err, RMQ_ERR_EXISTS, "the commit log in %s is in use by another broker",
                             dir);
     }
@@ -88,7 +91,7 @@ void rq_store_unlock(struct rq_store_lock *lock)
 {
     if (lock->log_fd >= 0) {
         (void)flock(lock->log_fd, LOCK_UN);
-        close(lock->log_fd);
+        rq_fork_close(lock->log_fd);
     }
     if (lock->fd >= 0) {
         let_go(lock->fd);

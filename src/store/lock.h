@@ -29,8 +29,7 @@ rmq_status rq_store_lock(const char *root, struct rq_store_lock *lock, rmq_error
  * that can lock no directory is no error. */
 rmq_status rq_store_lock_log(const char *dir, struct rq_store_lock *lock, rmq_error **err);
 
-/* Gives back what is held. Not in the child of a fork: its copies of the descriptors are of the same
- * locks. */
+/* Gives back what is held. Not in the child of a fork, where the descriptors are closed. */
 void rq_store_unlock(struct rq_store_lock *lock);
 
 /* Whether somebody holds it. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -38,7 +39,7 @@ void rq_mapped_file_release(struct rq_mapped_file *file)
 void rq_mapped_file_close_fd(struct rq_mapped_file *file)
 {
     if (file->fd >= 0) {
-        close(file->fd);
+        rq_fork_close(file->fd);
         file->fd = -1;
     }
 }
@@ -131,6 +132,8 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
     rmq_status st = RMQ_OK;
     if (file->fd < 0) {
         st = io_error(err, "open", path, error ? error : errno);
+    } else {
+        rq_fork_hide(file->fd);
     }
     bool fresh = false;
     if (st == RMQ_OK) {
@@ -205,6 +208,7 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
     if (fd < 0) {
         return io_error(err, "open", file->path, errno);
     }
+    rq_fork_hide(fd);
     int error = reserve_to(file, fd, next_step(file, upto));
     if (error == ENOSPC || error == EDQUOT) { /* a smaller piece may still fit */
         size_t end = page_end(upto);
@@ -213,7 +217,7 @@ rmq_status rq_mapped_file_reserve(struct rq_mapped_file *file, size_t upto, rmq_
     if (fd != file->fd && file->keeps_fd) { /* else an append may be reading it */
         file->fd = fd;
     } else if (fd != file->fd) {
-        close(fd);
+        rq_fork_close(fd);
     }
     return error == 0 ? RMQ_OK : io_error(err, "reserve space in", file->path, error);
 }
@@ -284,9 +288,10 @@ void rq_mapped_file_use_blocks(const struct rq_mapped_file *file, size_t from, s
 {
     int fd = rq_sys_open(file->path, O_RDWR, 0);
     if (fd >= 0) {
+        rq_fork_hide(fd); /* it takes a while */
         madvise(file->data + page_begin(from), upto - page_begin(from), MADV_DONTNEED);
         (void)rq_sys_write_back(fd, (off_t)from, (off_t)(upto - from));
-        close(fd);
+        rq_fork_close(fd);
     }
 }
 
