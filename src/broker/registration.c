@@ -92,7 +92,8 @@ static void run_adding(void *arg)
 rmq_status rq_registration_init(struct rq_registration *registration, struct rmq_broker *broker,
                                 struct rq_loop *background, const char *addresses, rmq_error **err)
 {
-    const struct rq_peers_options options = {.on_connected = connected, .user = registration};
+    const struct rq_peers_options options = {
+        .on_connected = connected, .user = registration, .hidden = true};
     memset(registration, 0, sizeof *registration);
     registration->broker = broker;
     rq_mutex_init(&registration->lock);

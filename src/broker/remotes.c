@@ -16,7 +16,7 @@
 rmq_status rq_remotes_init(struct rq_remotes *remotes, struct rmq_broker *broker,
                            struct rq_loop *background, rmq_error **err)
 {
-    const struct rq_peers_options options = {0};
+    const struct rq_peers_options options = {.hidden = true};
     memset(remotes, 0, sizeof *remotes);
     remotes->broker = broker;
     rq_mutex_init(&remotes->lock);

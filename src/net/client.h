@@ -42,6 +42,7 @@ struct rq_peers_options {
     size_t max_queued;          /* output bytes per connection; 0 = 64 MiB */
     int32_t max_async;          /* asynchronous calls in flight of all peers together; 0 = 65535 */
     int32_t max_oneway;         /* one-way frames not yet written, likewise; 0 = 65535 */
+    bool hidden;                /* connections are not for children of fork (base/fork.h) */
 };
 
 enum rq_call_mode {

@@ -153,7 +153,8 @@ static rmq_status make_conn(struct rq_peer *peer, int fd, struct rq_conn **out)
                                            .max_frame = options->max_frame,
                                            .max_queued = options->max_queued,
                                            .idle_ms = options->idle_ms,
-                                           .max_timeouts = MAX_TIMEOUTS};
+                                           .max_timeouts = MAX_TIMEOUTS,
+                                           .hidden = options->hidden};
     void *self = NULL;
     const struct rq_transport *transport = NULL;
     if (options->transport) {

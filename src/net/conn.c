@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/time.h"
@@ -106,7 +107,7 @@ static void delete_events(struct rq_conn *conn)
 void rq_close_socket(int *fd)
 {
     shutdown(*fd, SHUT_RDWR);
-    close(*fd);
+    rq_fork_close(*fd);
     *fd = -1;
 }
 
@@ -265,6 +266,9 @@ rmq_status rq_conn_create(struct rq_loop *loop, int fd, const struct rq_conn_opt
     loop->busy++; /* until finish: the loop does not end before */
     if (options->idle_ms > 0) {
         rq_timer_start(loop, &conn->idle_timer, options->idle_ms);
+    }
+    if (options->hidden) {
+        rq_fork_hide(fd);
     }
     *out = conn;
     return RMQ_OK;

@@ -95,6 +95,7 @@ struct rq_conn_options {
     bool overflow_closes; /* above max_queued the connection is closed, too */
     int64_t idle_ms;      /* no byte in or out for this long closes; 0 = never */
     int max_timeouts;     /* so many in a row, and no byte, closes; 0 = never */
+    bool hidden;          /* from children of fork: they do not keep it open for the peer */
 };
 
 /* Takes over a connected, non-blocking socket. On failure the socket stays the caller's. Loop

@@ -13,6 +13,7 @@
 #include <event2/http.h>
 
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/mem.h"
 #include "net/loop_priv.h"
 
@@ -119,6 +120,7 @@ static void open_it(void *arg)
                                    opening->port, strerror(errno));
         return;
     }
+    rq_fork_hide(evhttp_bound_socket_get_fd(http->socket));
     http->port = port_of(http->socket);
 }
 
@@ -126,8 +128,9 @@ static void close_it(void *arg)
 {
     struct rq_http *http = arg;
     if (http->socket) {
-        /* a forked child may hold a copy of the descriptor */
+        /* a child may have been forked before it was hidden */
         shutdown(evhttp_bound_socket_get_fd(http->socket), SHUT_RDWR);
+        rq_fork_forget(evhttp_bound_socket_get_fd(http->socket));
         http->socket = NULL;
     }
     if (http->server) {

@@ -17,6 +17,7 @@
 #include <event2/event.h>
 
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -120,6 +121,7 @@ static rmq_status make_conn(struct server_conn *entry, int fd)
                                            .high_water = options->high_water,
                                            .max_queued = options->max_queued,
                                            .overflow_closes = true,
+                                           .hidden = true,
                                            .idle_ms = options->idle_ms};
     void *self = NULL;
     const struct rq_transport *transport = NULL;
@@ -249,6 +251,7 @@ static int listen_on(const struct sockaddr *addr, socklen_t n)
         errno = error;
         return -1;
     }
+    rq_fork_hide(fd);
     return fd;
 }
 

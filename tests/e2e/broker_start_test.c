@@ -205,14 +205,54 @@ static void a_forked_child_leaves_broker_and_store_alone(void)
     rmq_broker_stop(broker);
 }
 
-static bool is_refused(int port)
+/* A connection to a port of this machine, or -1 with errno. */
+static int connect_to(int port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool refused = connect(fd, (struct sockaddr *)&in, sizeof in) < 0 && errno == ECONNREFUSED;
+    if (connect(fd, (struct sockaddr *)&in, sizeof in) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static bool is_refused(int port)
+{
+    int fd = connect_to(port);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd < 0 && errno == ECONNREFUSED;
+}
+
+/* Whether the peer ends a connection, which is closed then. */
+static bool ends(int fd)
+{
+    char bytes[4096];
+    ssize_t n;
+    const struct timeval patience = {.tv_sec = 30};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0) {
+    }
+    bool ended = n == 0 || errno == ECONNRESET;
     close(fd);
-    return refused;
+    return ended;
+}
+
+/* A connection over which a page was read, and another one may be. */
+static int read_health(int port)
+{
+    static const char get[] = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+    char answer[4096];
+    int fd = connect_to(port);
+    TL_CHECK(fd >= 0);
+    TL_EQUAL(send(fd, get, sizeof get - 1, MSG_NOSIGNAL), sizeof get - 1);
+    TL_CHECK(recv(fd, answer, sizeof answer, 0) > 0);
+    return fd;
 }
 
 static int port_of(const char *addr)
@@ -256,8 +296,10 @@ static void a_child_that_lives_on_keeps_neither_ports_nor_store(void)
     int port = port_of(rmq_broker_addr(broker));
     int names_port = port_of(rmq_broker_namesrv_addr(broker));
     int metrics_port = rmq_broker_metrics_port(broker);
+    int health = read_health(metrics_port);
     pid_t child = fork_sleeper();
     rmq_broker_stop(broker);
+    TL_CHECK(ends(health));
     TL_CHECK(is_refused(port));
     TL_CHECK(is_refused(names_port));
     TL_CHECK(is_refused(metrics_port));
@@ -268,6 +310,68 @@ static void a_child_that_lives_on_keeps_neither_ports_nor_store(void)
     rmq_broker_config_destroy(config);
     kill(child, SIGKILL);
     TL_EQUAL(waitpid(child, NULL, 0), child);
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", path);
+    TL_EQUAL(system(command), 0);
+}
+
+/* What the process with the broker tells. */
+struct told {
+    int port;
+    pid_t sleeper;
+};
+
+/* Runs a broker; forks a sleeper when it is told to, and waits to be killed. */
+static void run_until_killed(rmq_broker_config *config, int in, int out)
+{
+    char go;
+    rmq_broker *broker = NULL;
+    alarm(60);
+    if (rmq_broker_start(config, &broker, NULL) != RMQ_OK) {
+        _exit(1);
+    }
+    struct told told = {.port = port_of(rmq_broker_addr(broker))};
+    if (write(out, &told, sizeof told) != sizeof told || read(in, &go, 1) != 1) {
+        _exit(1);
+    }
+    told.sleeper = fork_sleeper();
+    if (write(out, &told, sizeof told) != sizeof told) {
+        _exit(1);
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+static void a_child_that_outlives_a_killed_broker_keeps_neither_ports_nor_store(void)
+{
+    char path[] = "/tmp/rmq-killed-XXXXXX";
+    int to[2], from[2];
+    struct told told = {0};
+    rmq_broker *broker = NULL;
+    rmq_broker_config *config = NULL;
+    rmq_error *err = NULL;
+    TL_CHECK(mkdtemp(path) != NULL && pipe(to) == 0 && pipe(from) == 0);
+    TL_OK(rmq_broker_config_create(&config, &err));
+    TL_OK(rmq_broker_config_set(config, "storePathRootDir", path, &err));
+    pid_t owner = fork();
+    if (owner == 0) {
+        run_until_killed(config, to[0], from[1]);
+    }
+    TL_EQUAL(read(from[0], &told, sizeof told), sizeof told);
+    int fd = connect_to(told.port);
+    TL_CHECK(fd >= 0);
+    TL_EQUAL(write(to[1], "g", 1), 1);
+    TL_EQUAL(read(from[0], &told, sizeof told), sizeof told);
+    TL_EQUAL(kill(owner, SIGKILL), 0);
+    TL_EQUAL(waitpid(owner, NULL, 0), owner);
+    TL_CHECK(ends(fd));
+    TL_CHECK(is_refused(told.port));
+    set_number(config, "listenPort", told.port);
+    TL_OK(rmq_broker_start(config, &broker, &err));
+    rmq_broker_stop(broker);
+    rmq_broker_config_destroy(config);
+    TL_EQUAL(kill(told.sleeper, SIGKILL), 0); /* it was there all the time */
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", path);
     TL_EQUAL(system(command), 0);
@@ -284,6 +388,7 @@ static const struct tl_case cases[] = {
     TL_CASE(a_store_is_not_opened_twice),
     TL_CASE(a_forked_child_leaves_broker_and_store_alone),
     TL_CASE(a_child_that_lives_on_keeps_neither_ports_nor_store),
+    TL_CASE(a_child_that_outlives_a_killed_broker_keeps_neither_ports_nor_store),
 };
 
 int main(int argc, char **argv)
