@@ -16,6 +16,7 @@
 #include "broker/admin_topics.h"
 #include "broker/auto_topic.h"
 #include "broker/config.h"
+#include "broker/intervals.h"
 #include "broker/metrics.h"
 #include "broker/server.h"
 #include "wire/names.h"
@@ -73,6 +74,7 @@ static rmq_status check_settings(struct rmq_broker *broker, rmq_error **err)
     }
     st = st ? st : strip_brackets(options, "brokerIP1", options->broker_ip1, err);
     st = st ? st : strip_brackets(options, "brokerIP2", options->broker_ip2, err);
+    rq_broker_check_intervals(options);
     return st ? st : strip_brackets(options, "bindAddress", options->bind_address, err);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/propfile.h"
 #include "base/time.h"
@@ -66,6 +67,12 @@ static rmq_status prepare(struct rmq_namesrv *namesrv, const struct rq_namesrv_o
         return st;
     }
     namesrv->info.drop_missing = namesrv->options.delete_topic_with_broker_registration;
+    namesrv->info.scan_ms = namesrv->options.scan_not_active_broker_interval;
+    if (namesrv->info.scan_ms > RQ_BROKER_EXPIRES_MS) {
+        RQ_LOG(WARN, "brokers that have died would be forgotten late",
+               "scanNotActiveBrokerInterval=%lld forgotten_ms=%d",
+               (long long)namesrv->info.scan_ms, RQ_BROKER_EXPIRES_MS);
+    }
     if (namesrv->options.need_wait_for_service) {
         namesrv->ready_ms =
             rq_deadline_ms((int64_t)namesrv->options.wait_seconds_for_service * 1000);

@@ -407,6 +407,7 @@ static void update_config(const struct request *request)
                                    namesrv->options.config_black_list, &pairs, &err)) {
     case RQ_PROPERTIES_SET:
         namesrv->info.drop_missing = namesrv->options.delete_topic_with_broker_registration;
+        namesrv->info.scan_ms = namesrv->options.scan_not_active_broker_interval;
         store_config(namesrv, &pairs);
         answer(request, RQ_RESP_SUCCESS, NULL);
         break;

@@ -343,6 +343,17 @@ static bool is_prime(const struct rq_live_broker *broker, const struct rq_live_a
            (entry == &broker->addrs[0] && RQ_HAS(register_broker, header, enable_acting_master));
 }
 
+/* A broker whose connection hangs is found by the next look only. */
+static void check_interval(const struct rq_route_info *info, const struct rq_live_broker *broker,
+                           const struct rq_live_addr *entry)
+{
+    if (entry->expires_ms < info->scan_ms) {
+        RQ_LOG(WARN, "a broker that has died would be forgotten late",
+               "broker=%s heartbeatTimeoutMillis=%lld scanNotActiveBrokerInterval=%lld",
+               broker->name, (long long)entry->expires_ms, (long long)info->scan_ms);
+    }
+}
+
 enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                                                const struct rq_hdr_register_broker *header,
                                                const struct rq_topic_table *topics,
@@ -393,6 +404,9 @@ enum rq_register_result rq_route_info_register(struct rq_route_info *info,
                             ? header->heartbeat_timeout_ms
                             : RQ_BROKER_EXPIRES_MS;
     entry->conn = conn;
+    if (first && RQ_HAS(register_broker, header, heartbeat_timeout_ms)) {
+        check_interval(info, broker, entry);
+    }
     *master = entry->id != 0 ? find_id(broker, 0) : NULL;
     return RQ_REGISTERED;
 }

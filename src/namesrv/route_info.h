@@ -22,6 +22,7 @@
 
 struct rq_route_info {
     bool drop_missing;     /* a topic that a registration does not name any more is gone */
+    int64_t scan_ms;       /* between two calls of rq_route_info_expire; 0 = not known */
     struct rq_map brokers; /* broker name -> struct rq_live_broker */
     struct rq_map topics;  /* topic -> struct rq_live_topic */
 };

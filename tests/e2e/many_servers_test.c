@@ -29,7 +29,7 @@ static rmq_broker *start_broker(const char *name, const char *namesrv)
     rmq_broker_config *config = NULL;
     TL_OK(rmq_broker_config_create(&config, &err));
     TL_OK(rmq_broker_config_set(config, "brokerName", name, &err));
-    TL_OK(rmq_broker_config_set(config, "registerBrokerTimeoutMills", "600000", &err));
+    TL_OK(rmq_broker_config_set(config, "registerBrokerTimeoutMills", "90000", &err));
     if (namesrv) {
         TL_OK(rmq_broker_config_set(config, "namesrvAddr", namesrv, &err));
     }

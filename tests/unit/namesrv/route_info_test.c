@@ -66,6 +66,14 @@ static void count_warning(rmq_log_level level, const char *line, void *user)
     warnings += level == RMQ_LOG_WARN && strstr(line, "10.0.0.2:10911") != NULL;
 }
 
+static void count_broker(rmq_log_level level, const char *line, void *user)
+{
+    (void)user;
+    warnings +=
+        level == RMQ_LOG_WARN &&
+        strstr(line, "heartbeatTimeoutMillis=10000 scanNotActiveBrokerInterval=10001") != NULL;
+}
+
 START_TEST(two_brokers_of_one_name_are_told_once)
 {
     rmq_log_set(RMQ_LOG_WARN, count_warning, NULL);
@@ -76,6 +84,29 @@ START_TEST(two_brokers_of_one_name_are_told_once)
     for (int i = 0; i < 3; i++) {
         enroll("b", 0, "10.0.0.2:10911", 3 + i, "T", 4, 0);
         enroll("b", 0, "10.0.0.1:10911", 3 + i, "T", 4, 0);
+    }
+    ck_assert_int_eq(warnings, 1);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+}
+END_TEST
+
+START_TEST(a_broker_that_asks_for_a_quicker_look_than_there_is_is_told_once)
+{
+    const struct rq_topic_table table = {0};
+    struct rq_hdr_register_broker header = {.broker_name = name("b"),
+                                            .broker_addr = name("10.0.0.2:10911"),
+                                            .cluster_name = name("C")};
+    const struct rq_live_addr *master = NULL;
+    RQ_SET(register_broker, &header, heartbeat_timeout_ms, 10000);
+    info.scan_ms = 10000;
+    warnings = 0;
+    rmq_log_set(RMQ_LOG_WARN, count_broker, NULL);
+    rq_route_info_register(&info, &header, &table, "x", 0, &master);
+    ck_assert_int_eq(warnings, 0);
+    rq_route_info_unregister(&info, name("b"), name("10.0.0.2:10911"));
+    info.scan_ms = 10001;
+    for (int64_t i = 0; i < 3; i++) {
+        rq_route_info_register(&info, &header, &table, "x", i, &master);
     }
     ck_assert_int_eq(warnings, 1);
     rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
@@ -444,6 +475,7 @@ Suite *route_info_suite(void)
     tcase_add_test(tc, a_zone_sees_its_own_brokers_and_those_without_a_master);
     tcase_add_test(tc, a_topic_that_is_not_registered_any_more_goes_when_that_is_wanted);
     tcase_add_test(tc, queues_can_be_registered_for_a_known_broker_only);
+    tcase_add_test(tc, a_broker_that_asks_for_a_quicker_look_than_there_is_is_told_once);
     tcase_add_test(tc, a_registered_broker_is_in_the_route_of_its_topics);
     tcase_add_test(tc, two_brokers_of_one_name_are_told_once);
     tcase_add_test(tc, a_route_of_ours_is_read_by_our_own_parser);
