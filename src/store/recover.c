@@ -18,6 +18,7 @@
 #include "store/store_priv.h"
 
 #define PROGRESS_BYTES ((int64_t)16 << 20)
+#define FUTURE_MS      60000 /* so far ahead of the clock store times are not told */
 
 /* The end of what the queues know: end and begin of their last message in the log. */
 struct known {
@@ -369,6 +370,11 @@ static void set_last_time(struct rq_store *store, const struct walk *walk)
     struct known known = last_known(store);
     if (known.end > 0 && is_there(store, &known, &known_time) && known_time > time) {
         time = known_time;
+    }
+    int64_t ahead_ms = time - rq_disk_now_ms(&store->disk);
+    if (ahead_ms > FUTURE_MS) {
+        RQ_LOG(WARN, "the last message is of the future, new ones carry its time until then",
+               "ahead_ms=%" PRId64, ahead_ms);
     }
     store->log.last_timestamp = time;
     atomic_store_explicit(&store->dispatcher.last_time, time, memory_order_release);

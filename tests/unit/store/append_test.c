@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <rmq/log.h>
 #include <rmq/store.h>
 
 #include "base/bytes.h"
@@ -264,6 +265,37 @@ static void check_due(struct fixture *fix, int64_t from)
     ck_assert_int_le(entry.tags_code, rq_wall_ms() + 5000);
 }
 
+static void count_ahead(rmq_log_level level, const char *line, void *user)
+{
+    (void)level;
+    *(int *)user += strstr(line, "ahead_ms=") != NULL;
+}
+
+START_TEST(a_start_tells_that_the_clock_was_ahead)
+{
+    struct fixture fix;
+    int told = 0;
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    struct rq_msg msg = fixture_msg("T", 0, 10, 0, NULL);
+    rq_disk_set_clock_offset(rq_store_disk(fix.store), 3600000);
+    int64_t then = fixture_append(&fix, &msg).store_timestamp;
+    fixture_close(&fix);
+    rmq_log_set(RMQ_LOG_WARN, count_ahead, &told);
+    fixture_open(&fix);
+    ck_assert_int_eq(told, 1);
+    ck_assert_int_eq(fixture_append(&fix, &msg).store_timestamp, then);
+    fixture_end(&fix);
+    fixture_begin(&fix);
+    fixture_open(&fix);
+    fixture_append(&fix, &msg);
+    fixture_reopen(&fix);
+    ck_assert_int_eq(told, 1);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    fixture_end(&fix);
+}
+END_TEST
+
 START_TEST(a_delay_counts_from_now_when_the_clock_was_set_back)
 {
     struct fixture fix;
@@ -515,6 +547,7 @@ Suite *append_suite(void)
     tcase_add_test(tc, limits_are_refused_with_a_reason_and_store_nothing);
     tcase_add_test(tc, prepared_and_rolled_back_records_have_no_number_and_no_queue_entry);
     tcase_add_test(tc, delayed_messages_have_their_delivery_time_as_tags_code);
+    tcase_add_test(tc, a_start_tells_that_the_clock_was_ahead);
     tcase_add_test(tc, a_delay_counts_from_now_when_the_clock_was_set_back);
     tcase_add_test(tc, a_second_store_on_the_same_directory_is_refused);
     tcase_add_test(tc, a_second_store_on_the_same_commit_log_is_refused);
