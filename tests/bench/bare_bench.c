@@ -321,9 +321,24 @@ static void run_consume(int fd, int64_t count)
     free(buf);
 }
 
-/* The child asks; its parent answers with messages of a log that is not in the processor's cache.
- * Returns the CPU of answering. */
-static int64_t run_serve(int64_t count)
+/* What a mode took of this process. */
+struct cost {
+    int64_t wall_us;
+    int64_t cpu_us;
+};
+
+static struct cost cost_begin(void)
+{
+    return (struct cost){now_us(), cpu_us()};
+}
+
+static struct cost cost_since(struct cost begin)
+{
+    return (struct cost){now_us() - begin.wall_us, cpu_us() - begin.cpu_us};
+}
+
+/* The child asks; its parent answers with messages of a log that is not in the processor's cache. */
+static struct cost run_serve(int64_t count)
 {
     static char buf[65536];
     struct sockaddr_in addr;
@@ -341,7 +356,7 @@ static int64_t run_serve(int64_t count)
     }
     int fd = accept_one(listener);
     struct pollfd poller = {.fd = fd, .events = POLLIN};
-    int64_t cpu = cpu_us();
+    struct cost begin = cost_begin();
     size_t have = 0;
     size_t answer = 0;
     for (;;) {
@@ -359,19 +374,19 @@ static int64_t run_serve(int64_t count)
             writev_full(fd, iov, 32);
         }
     }
-    cpu = cpu_us() - cpu;
+    struct cost cost = cost_since(begin);
     waitpid(child, NULL, 0);
     free(log);
-    return cpu;
+    return cost;
 }
 
-/* A mode in which the child answers; returns the CPU of this process. */
-static int64_t run_asking(const char *mode, int64_t count)
+/* A mode in which the child answers. */
+static struct cost run_asking(const char *mode, int64_t count)
 {
     bool consume = strcmp(mode, "consume") == 0;
     pid_t child = 0;
     int fd = start_server(consume ? ANSWER : REQUEST, consume ? PULL_ANSWER : ANSWER, &child);
-    int64_t cpu = cpu_us();
+    struct cost begin = cost_begin();
     if (consume) {
         run_consume(fd, count);
     } else if (strcmp(mode, "sync") == 0) {
@@ -379,22 +394,20 @@ static int64_t run_asking(const char *mode, int64_t count)
     } else {
         run_async(fd, count);
     }
-    cpu = cpu_us() - cpu;
+    struct cost cost = cost_since(begin);
     close(fd);
     waitpid(child, NULL, 0);
-    return cpu;
+    return cost;
 }
 
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "async";
     int64_t count = argc > 2 ? strtoll(argv[2], NULL, 10) : 500000;
-    int64_t wall = now_us();
-    int64_t cpu = strcmp(mode, "serve") == 0 ? run_serve(count) : run_asking(mode, count);
-    wall = now_us() - wall;
+    struct cost cost = strcmp(mode, "serve") == 0 ? run_serve(count) : run_asking(mode, count);
     printf("{\"what\":\"bare-%s\",\"count\":%lld,\"size\":1024,\"wall_s\":%.3f,\"msgs_per_s\":%.0f,"
            "\"cpu_us_per_msg\":%.2f}\n",
-           mode, (long long)count, (double)wall / 1e6, (double)count * 1e6 / (double)wall,
-           (double)cpu / (double)count);
+           mode, (long long)count, (double)cost.wall_us / 1e6,
+           (double)count * 1e6 / (double)cost.wall_us, (double)cost.cpu_us / (double)count);
     return 0;
 }

@@ -179,16 +179,23 @@ broker_cpu() {
     awk -v a="$before" -v b="$after" -v n="$count" 'BEGIN { printf "%.2f", (b - a) / n }'
 }
 
+# The first round is for the compilers of a JVM, which take as much as the work does.
 bench_broker() {  # PID NS: prints "async sync consume"
-    local client=("$rmq" bench) pid=$1 ns=$2
+    local client=("$rmq" bench) pid=$1 ns=$2 round
     [ -z "$go" ] || client=("$go")
     "$rmq" topic create -n "$ns" -t Load -q 8 > /dev/null 2>&1
-    "${client[@]}" produce -n "$ns" -t Load --mode async --count $((warm * 2)) --size 1024 --window 1000 --warmup 0 > /dev/null 2>&1
-    broker_cpu "$pid" "$async_count" "${client[@]}" produce -n "$ns" -t Load --mode async --count "$async_count" --size 1024 --window 1000 --warmup 0
+    for round in warm measured; do
+        broker_costs "$pid" "$ns" "$round" > "$work/$round"
+    done
+    cat "$work/measured"
+}
+
+broker_costs() {  # PID NS GROUP: of $client
+    broker_cpu "$1" "$async_count" "${client[@]}" produce -n "$2" -t Load --mode async --count "$async_count" --size 1024 --window 1000 --warmup 0
     echo
-    broker_cpu "$pid" "$sync_count" "${client[@]}" produce -n "$ns" -t Load --mode sync --count "$sync_count" --size 1024 --threads 16 --warmup 0
+    broker_cpu "$1" "$sync_count" "${client[@]}" produce -n "$2" -t Load --mode sync --count "$sync_count" --size 1024 --threads 16 --warmup 0
     echo
-    broker_cpu "$pid" "$consume_count" "${client[@]}" consume -n "$ns" -t Load --count "$consume_count" --threads 16 --warmup 0 --timeout 120
+    broker_cpu "$1" "$consume_count" "${client[@]}" consume -n "$2" -t Load -g "$3" --count "$consume_count" --threads 16 --warmup 0 --timeout 120
     echo
 }
 
@@ -219,6 +226,7 @@ idle_of() {  # PID...: "KiB threads" of all together
 
 start_time_ms() {
     local begin=$EPOCHREALTIME
+    : > "$work/start"
     "$rmq" broker --temporary > "$work/start" 2>&1 &
     local pid=$!
     until grep -q '^ready ' "$work/start"; do sleep 0.001; done
@@ -263,6 +271,7 @@ printf '\n%-28s %8s | %8s %8s\n' "broker, CPU µs a message" "Java/ours" ours Ja
 broker_row "async" 6 "${ours_costs[0]}" "${real_costs[0]}"
 broker_row "sync" 14 "${ours_costs[1]}" "${real_costs[1]}"
 broker_row "consume" 0.6 "${ours_costs[2]}" "${real_costs[2]}"
+broker_row "  bare bytes of consume" "that" "$(measure bare "$B/bench/bare_bench" serve "$consume_count")"
 read -r ours_rate ours_p99 < <(mixed "$ours_ns")
 real_rate=-
 real_p99=-
