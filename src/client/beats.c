@@ -16,6 +16,7 @@
 #define PROBE_FIRST_MS   1000
 #define PROBE_LAST_MS    10000 /* probes become rarer, up to this interval */
 #define PROBE_TIMEOUT_MS 1000
+#define FORGOTTEN_MS     120000 /* a broker forgets a silent client, unless it is told otherwise */
 
 static bool has_consumers(struct rq_instance *instance)
 {
@@ -260,6 +261,11 @@ void rq_beats_disconnected(struct rq_instance *instance, const struct rq_peer *p
 
 void rq_beats_start(struct rq_instance *instance)
 {
+    if (instance->heartbeat_interval_ms >= FORGOTTEN_MS) {
+        RQ_LOG(WARN, "brokers forget the client before its next heartbeat, unless theirs is longer",
+               "heartbeatBrokerInterval=%lld channelExpiredTimeout=%d",
+               (long long)instance->heartbeat_interval_ms, FORGOTTEN_MS);
+    }
     instance->probe_interval_ms = PROBE_FIRST_MS;
     rq_timer_init(&instance->heartbeat_timer, beat_periodic);
     rq_timer_init(&instance->soon_timer, beat_soon);

@@ -26,6 +26,7 @@
 
 #define GRACE_MS         10000 /* beyond the time that the broker holds a pop back */
 #define ROUTE_TIMEOUT_MS 5000
+#define HEARTBEAT_MS     30000 /* it has none of its own */
 #define POLL_MOST_MS     86400000
 
 struct pop_op {
@@ -352,7 +353,7 @@ static rmq_status open_inside(void *handle, rmq_error **err)
         .unit_name = own->unit_name,
         .namespace_v2 = own->namespace_v2,
         .poll_name_server_interval_ms = own->poll_name_server_interval_ms,
-        .heartbeat_broker_interval_ms = own->poll_name_server_interval_ms,
+        .heartbeat_broker_interval_ms = HEARTBEAT_MS,
         .serialize_type = own->serialize_type};
     rq_callbacks_init(&consumer->callbacks);
     rq_list_init(&consumer->pops);

@@ -236,6 +236,31 @@ static void a_topic_that_may_not_be_read_is_told(void)
     expect_told("brokerPermission", "2", "the topic has no queue that may be read");
 }
 
+static void start_with_heartbeats(const char *namesrv, int64_t interval_ms)
+{
+    rmq_producer *producer = NULL;
+    rmq_error *err = NULL;
+    rmq_producer_options options;
+    rmq_producer_options_init(&options, sizeof options);
+    options.producer_group = "loggers";
+    options.namesrv_addr = namesrv;
+    options.heartbeat_broker_interval_ms = interval_ms;
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    rmq_producer_destroy(producer);
+}
+
+static void heartbeats_that_come_too_late_are_told_at_the_start(void)
+{
+    struct tl_cluster cluster;
+    tl_cluster_start(&cluster, 1);
+    rmq_log_set(RMQ_LOG_WARN, keep_line, NULL);
+    start_with_heartbeats(cluster.namesrv, 119999);
+    TL_EQUAL(count_lines("heartbeat"), 0);
+    start_with_heartbeats(cluster.namesrv, 120000);
+    TL_EQUAL(count_lines("heartbeatBrokerInterval=120000 channelExpiredTimeout=120000"), 1);
+    tl_cluster_stop(&cluster);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -247,6 +272,7 @@ int main(int argc, char **argv)
         TL_CASE(members_that_subscribe_different_topics_are_told),
         TL_CASE(a_group_that_the_broker_may_not_create_is_told_with_its_words),
         TL_CASE(a_topic_that_may_not_be_read_is_told),
+        TL_CASE(heartbeats_that_come_too_late_are_told_at_the_start),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
