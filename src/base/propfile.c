@@ -212,7 +212,7 @@ rmq_status rq_propfile_each(struct rq_slice text, const char *name, rq_propfile_
 rmq_status rq_propfile_read(const char *path, struct rq_buf *out, rmq_error **err)
 {
     rq_buf_init(out, RQ_PROPFILE_MAX);
-    rmq_status st = rq_sys_read_file(path, RQ_PROPFILE_MAX, out, err);
+    rmq_status st = rq_sys_read_stream(path, RQ_PROPFILE_MAX, out, err);
     return st == RMQ_ERR_NOT_FOUND ? RMQ_ERR_IO : st;
 }
 

@@ -349,7 +349,8 @@ static ssize_t read_some(int fd, void *p, size_t n)
     return done;
 }
 
-rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rmq_error **err)
+static rmq_status read_whole(const char *path, size_t max, bool stream, struct rq_buf *out,
+                             rmq_error **err)
 {
     int fd = rq_sys_open(path, O_RDONLY, 0);
     if (fd < 0) {
@@ -363,7 +364,9 @@ rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rm
                               rmq_status_text(rq_buf_status(out)));
             break;
         }
-        ssize_t n = read_some(fd, out->data + out->len, 65536); /* it may be a pipe */
+        char *to = out->data + out->len;
+        ssize_t n =
+            stream ? read_some(fd, to, 65536) : rq_sys_pread(fd, to, 65536, (off_t)out->len);
         if (n <= 0) {
             st = n < 0 ? rq_error_set(err, RMQ_ERR_IO, "read %s: %s", path, strerror(errno)) : st;
             break;
@@ -376,6 +379,16 @@ rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rm
     }
     close(fd);
     return st;
+}
+
+rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rmq_error **err)
+{
+    return read_whole(path, max, false, out, err);
+}
+
+rmq_status rq_sys_read_stream(const char *path, size_t max, struct rq_buf *out, rmq_error **err)
+{
+    return read_whole(path, max, true, out, err);
 }
 
 static int write_all(int fd, const char *p, size_t n)

@@ -61,6 +61,9 @@ int rq_sys_rmtree(const char *path); /* removes a directory tree */
 /* Whole file into buf (appended). RMQ_ERR_NOT_FOUND when there is none. */
 rmq_status rq_sys_read_file(const char *path, size_t max, struct rq_buf *out, rmq_error **err);
 
+/* The same of what may be a pipe: waits for its end. */
+rmq_status rq_sys_read_stream(const char *path, size_t max, struct rq_buf *out, rmq_error **err);
+
 /* Replaces a file safely: write path.tmp, sync, keep the old one as path.bak when backup, rename,
  * sync the directory. */
 rmq_status rq_sys_write_file(const char *path, const void *p, size_t n, bool backup,
