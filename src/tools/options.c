@@ -85,11 +85,51 @@ static void print_server(server_field *field, enum form form)
     }
 }
 
+/* ["topic","group"] for the table's "topic,group". */
+static void add_labels(struct tool_text *line, const char *labels)
+{
+    struct tool_text list = {0};
+    tool_text_puts(&list, "[");
+    for (size_t n; *labels != '\0'; labels += n + (labels[n] == ',')) {
+        n = strcspn(labels, ",");
+        tool_text_puts(&list, list.size > 1 ? "," : "");
+        tool_json_string(&list, labels, n);
+    }
+    tool_text_puts(&list, "]");
+    tool_json_raw(line, "labels", list.data);
+    tool_text_free(&list);
+}
+
+static void print_metric(const char *name, const char *type, const char *labels, const char *help,
+                         enum form form)
+{
+    struct tool_text line = {0};
+    if (form == FORM_MARKDOWN) {
+        tool_text_puts(&line, "|");
+        add_cell(&line, name, true);
+        add_cell(&line, type, false);
+        add_cell(&line, labels, true);
+        add_cell(&line, help, false);
+    } else if (form == FORM_JSON) {
+        tool_json_open(&line);
+        tool_json_text(&line, "name", name);
+        tool_json_text(&line, "type", type);
+        add_labels(&line, labels);
+        tool_json_text(&line, "help", help);
+        tool_json_close(&line);
+    } else {
+        tool_text_format(&line, "%s%s%s%s\n    %s. %s", name, labels[0] != '\0' ? "{" : "", labels,
+                         labels[0] != '\0' ? "}" : "", type, help);
+    }
+    tool_text_flush(&line, stdout);
+    tool_text_free(&line);
+}
+
 static void print_metrics(enum form form)
 {
-    struct row row = {0};
-    for (size_t i = 0; rmq_broker_metric_at(i, &row.name, &row.type, &row.def, &row.help); i++) {
-        print_row(&row, form);
+    const char *name = NULL, *type = NULL, *labels = NULL, *help = NULL;
+    for (size_t i = 0; rmq_broker_metric_at(i, &name, &type, &labels, &help); i++) {
+        print_metric(or_empty(name), or_empty(type), or_empty(labels), or_empty(help), form);
     }
 }
 

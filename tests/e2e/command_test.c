@@ -62,6 +62,15 @@ static void a_wrong_command_line_is_told_before_anything_is_done(void)
               "did you mean \"pullBatchSize\"?");
 }
 
+static void metrics_are_listed_with_their_labels(void)
+{
+    tl_expect("", "options metrics -o json", 0,
+              "{\"name\":\"rmq_group_lag_messages\",\"type\":\"gauge\","
+              "\"labels\":[\"topic\",\"group\"],\"help\":\"");
+    tl_expect("", "options metrics -o json", 0, "\"type\":\"gauge\",\"labels\":[],\"help\":\"");
+    tl_expect("", "options metrics", 0, "\nrmq_group_lag_messages{topic,group}\n    gauge. ");
+}
+
 static void a_broker_keeps_its_store_unless_told_otherwise(void)
 {
     tl_expect("", "broker --namesrv-port 0 --set listenPort=0 --set storePathRootDir= 2>&1", 1,
@@ -215,6 +224,7 @@ int main(int argc, char **argv)
         TL_CASE(a_wrong_command_line_is_told_before_anything_is_done),
         TL_CASE(a_line_that_is_no_message_is_named_with_its_number_and_fault),
         TL_CASE(a_request_that_fails_is_told_as_json),
+        TL_CASE(metrics_are_listed_with_their_labels),
         TL_CASE(an_input_that_cannot_be_read_is_no_end_of_it),
         TL_CASE(each_message_of_a_batch_is_printed_with_its_own_id),
         {"a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store",
