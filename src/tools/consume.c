@@ -2,8 +2,8 @@
 /* Copyright The librmq Authors */
 /*
  * `rmq consume`: receives messages and prints them, a line each. Workers poll the consumer, so that
- * exactly --count messages are taken, or the rest of a batch with them; the main thread waits for a
- * signal, the deadline, or the last message, and prints events meanwhile. Counterpart: mqadmin
+ * exactly --count messages are taken; the main thread waits for a signal, the deadline, the last
+ * message, or the end of who reads, and prints events meanwhile. Counterpart: mqadmin
  * consumeMessage.
  */
 #include <errno.h>
@@ -90,7 +90,7 @@ static void settle(struct consume *c, int64_t printed, bool broken)
     c->claimed += printed - 1;
     c->printed += printed;
     c->broken = c->broken || broken;
-    bool wake = c->broken || (c->count >= 0 && c->printed >= c->count); /* a batch may pass it */
+    bool wake = c->broken || (c->count >= 0 && c->printed >= c->count);
     pthread_mutex_unlock(&c->lock);
     if (wake) {
         uint64_t one = 1;
@@ -207,43 +207,47 @@ static void take_events(const struct consume *c)
     }
 }
 
-static int outcome(struct consume *c, bool by_signal)
+enum reason { BY_SIGNAL, BY_WORKER, BY_READER, BY_TIME };
+
+/* When no worker is left. */
+static int outcome(const struct consume *c, enum reason reason)
 {
-    pthread_mutex_lock(&c->lock);
-    bool reached = c->count < 0 || c->printed >= c->count;
-    bool broken = c->broken;
-    int64_t printed = c->printed;
-    pthread_mutex_unlock(&c->lock);
-    if (broken) {
+    bool reached = c->count >= 0 && c->printed >= c->count;
+    if (c->broken || (reason == BY_READER && !reached)) {
         return TOOL_FAILED;
     }
-    if (!reached && !by_signal) {
-        fprintf(stderr, "rmq: %lld of %lld messages in %lld s\n", (long long)printed,
+    if (reason == BY_TIME && c->count >= 0 && !reached) {
+        fprintf(stderr, "rmq: %lld of %lld messages in %lld s\n", (long long)c->printed,
                 (long long)c->count, (long long)c->timeout_s);
         return TOOL_FAILED;
     }
     return TOOL_DONE;
 }
 
-/* The main thread until a signal, the deadline, or a word from a worker. */
-static int wait_for_end(struct consume *c, int signals)
+/* The main thread until a signal, the deadline, a word from a worker, or until nobody reads what is
+ * printed (of which poll tells unasked). */
+static enum reason wait_for_end(const struct consume *c, int signals)
 {
     struct pollfd wait[] = {
         {.fd = signals, .events = POLLIN},
         {.fd = c->done_fd, .events = POLLIN},
-        {.fd = c->events != NULL ? rmq_events_fd(c->events) : -1, .events = POLLIN}};
+        {.fd = c->events != NULL ? rmq_events_fd(c->events) : -1, .events = POLLIN},
+        {.fd = STDOUT_FILENO}};
     int64_t end = tool_now_us() + c->timeout_s * 1000000;
     for (;;) {
         int64_t left = c->timeout_s > 0 ? (end - tool_now_us() + 999) / 1000 : 3600000;
         if (left <= 0) {
-            return outcome(c, false);
+            return BY_TIME;
         }
-        poll(wait, 3, left < 3600000 ? (int)left : 3600000);
+        poll(wait, TOOL_COUNT(wait), left < 3600000 ? (int)left : 3600000);
         if (wait[2].revents != 0) {
             take_events(c);
         }
         if (wait[0].revents != 0 || wait[1].revents != 0) {
-            return outcome(c, wait[0].revents != 0);
+            return wait[0].revents != 0 ? BY_SIGNAL : BY_WORKER;
+        }
+        if (wait[3].revents != 0) {
+            return BY_READER;
         }
     }
 }
@@ -277,8 +281,9 @@ static int run(struct consume *c, int signals)
     while (started < c->threads && pthread_create(&c->workers[started], NULL, work, c) == 0) {
         started++;
     }
-    int rc = started > 0 ? wait_for_end(c, signals) : TOOL_FAILED;
+    enum reason reason = started > 0 ? wait_for_end(c, signals) : BY_WORKER;
     stop_workers(c, started);
+    int rc = started > 0 ? outcome(c, reason) : TOOL_FAILED;
     st = rmq_consumer_shutdown(c->consumer, 0, &err);
     if (st != RMQ_OK) {
         return tool_fail("shutdown", st, err);
@@ -326,7 +331,8 @@ static int check_options(struct consume *c)
     return tool_check_settings(&c->settings);
 }
 
-/* The command's own options as those of the client, where they were given; --set comes after them. */
+/* The command's own options as those of the client, where they were given; --set comes after them.
+ * With --count each message is taken for itself, since a batch could pass the count. */
 static rmq_status configure(const struct consume *c, rmq_config *config, rmq_error **err)
 {
     char time[24];
@@ -354,7 +360,12 @@ static rmq_status configure(const struct consume *c, rmq_config *config, rmq_err
             st = rmq_config_set(config, options[i].name, options[i].value, err);
         }
     }
-    return st == RMQ_OK ? tool_set_options(&c->settings, config, err) : st;
+    if (st == RMQ_OK) {
+        st = tool_set_options(&c->settings, config, err);
+    }
+    return st == RMQ_OK && c->count >= 0
+               ? rmq_config_set(config, "consumeMessageBatchMaxSize", "1", err)
+               : st;
 }
 
 static int make_consumer(struct consume *c)
@@ -377,7 +388,8 @@ static int make_consumer(struct consume *c)
 
 static const char text[] = "Receives messages as a member of a consumer group and prints each as a "
                            "line. Runs until --count messages, --timeout\n"
-                           "seconds, SIGTERM or Ctrl-C; offsets are committed then, so the next "
+                           "seconds, SIGTERM or Ctrl-C, or until nobody reads any more (| head); "
+                           "offsets are committed then, so the next\n"
                            "run of the group goes on where this one ended.";
 static const char examples[] =
     "    rmq consume -t Orders -g readers --from first\n"
@@ -389,7 +401,8 @@ static const char examples[] =
     "10 --timeout 30\n";
 static const char exits[] =
     "0 --count messages came, or there was no --count; also after SIGTERM. 1 --timeout passed\n"
-    "    before --count messages, or the consumer failed. 2 wrong command line.";
+    "    before --count messages, nobody reads any more, or the consumer failed. 2 wrong command "
+    "line.";
 
 static int parse(struct consume *c, int argc, char **argv)
 {

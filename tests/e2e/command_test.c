@@ -118,7 +118,8 @@ static void what_could_not_be_printed_is_not_consumed(void)
     tl_cluster_stop(&cluster);
 }
 
-static void a_batch_that_passes_the_count_ends_the_command(void)
+/* What is behind the count stays for the next one of the group, who gets it at once. */
+static void a_count_is_kept_though_messages_come_in_batches(void)
 {
     struct tl_cluster cluster;
     char words[500];
@@ -130,9 +131,31 @@ static void a_batch_that_passes_the_count_ends_the_command(void)
     rmq_producer_destroy(producer);
     snprintf(words, sizeof words,
              "consume -n '%s' -t %s -g batches --set consumeMessageBatchMaxSize=32 --from first "
-             "-c 10",
+             "-c 10 | awk '{ print $NF }' | paste -sd' '",
              cluster.namesrv, cluster.topic);
-    expect_end(words, 0, "body-9");
+    expect_end(words, 0,
+               "body-0 body-1 body-2 body-3 body-4 body-5 body-6 body-7 body-8 body-9\n");
+    expect_end(words, 0,
+               "body-10 body-11 body-12 body-13 body-14 body-15 body-16 body-17 body-18 body-19\n");
+    tl_cluster_stop(&cluster);
+}
+
+/* No further message comes that could not be printed. */
+static void who_has_read_enough_ends_a_consumer_at_rest(void)
+{
+    struct tl_cluster cluster;
+    char words[500];
+    rmq_error *err = NULL;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    tl_send(&cluster, producer, "body", 0, 1);
+    TL_OK(rmq_producer_shutdown(producer, 5000, &err));
+    rmq_producer_destroy(producer);
+    snprintf(words, sizeof words,
+             "version; { { timeout 50 ${B:-build/release}/rmq consume -n '%s' -t %s -g readers "
+             "--from first; echo ended with $? >&3; } | head -1; } 3>&1",
+             cluster.namesrv, cluster.topic);
+    tl_expect("", words, 0, "ended with 1\n");
     tl_cluster_stop(&cluster);
 }
 
@@ -230,7 +253,9 @@ int main(int argc, char **argv)
         {"a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store",
          a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store, 60},
         TL_CASE(a_closed_output_is_no_place_for_other_files),
-        TL_CASE(a_batch_that_passes_the_count_ends_the_command),
+        TL_CASE(a_count_is_kept_though_messages_come_in_batches),
+        {"who_has_read_enough_ends_a_consumer_at_rest", who_has_read_enough_ends_a_consumer_at_rest,
+         60},
         TL_CASE(a_name_server_takes_port_and_all_lines_of_its_file),
         TL_CASE(a_broker_keeps_its_store_unless_told_otherwise),
         {"what_could_not_be_printed_is_not_consumed", what_could_not_be_printed_is_not_consumed,
