@@ -315,8 +315,9 @@ rmq_status rq_peer_error(struct rq_peer *peer, rmq_status st, rmq_error **err)
     }
     rq_mutex_lock(&peer->lock);
     const char *what = st == RMQ_ERR_RESOLVE ? "resolve" : "connect to";
-    if (peer->reason) {
-        rq_error_set(err, st, "%s %s: %s", what, peer->address, peer->reason);
+    if (peer->reason || st == RMQ_ERR_CONNECT) {
+        rq_error_set(err, st, "%s %s: %s", what, peer->address,
+                     peer->reason ? peer->reason : "there was no connection in time");
     } else {
         rq_error_set(err, st, "%s: %s", peer->address, rmq_status_text(st));
     }

@@ -83,14 +83,14 @@ struct rq_conn *rq_peer_conn(struct rq_peer *peer);
  * Connection refused"), made into an error of the given status. Any thread. Returns status. */
 rmq_status rq_peer_error(struct rq_peer *peer, rmq_status status, rmq_error **err);
 
-/* An asynchronous call: as rq_call_start, plus waiting for the connection; one that waits while
- * connections fail ends at its deadline with the reason of that, not with RMQ_ERR_TIMEOUT.
- * RMQ_ERR_BUSY also when max_async are in flight. done is never called within this function when
- * it runs on the loop thread. */
+/* An asynchronous call: as rq_call_start, plus waiting for the connection; one that had none at its
+ * deadline ends with the reason of that (RMQ_ERR_CONNECT, RMQ_ERR_RESOLVE), not with
+ * RMQ_ERR_TIMEOUT. RMQ_ERR_BUSY also when max_async are in flight. done is never called within this
+ * function when it runs on the loop thread. */
 rmq_status rq_peer_call(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,
                         int64_t deadline_ms, enum rq_call_mode mode);
 
-/* Blocking calls, not on the loop thread. */
+/* Blocking calls, not on the loop thread; they end likewise. */
 rmq_status rq_peer_call_sync(struct rq_peer *peer, struct rq_sync_call *sync, struct rq_out *out,
                              int64_t deadline_ms, enum rq_call_mode mode);
 rmq_status rq_peer_call_reply(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms,

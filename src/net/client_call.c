@@ -51,6 +51,12 @@ static rmq_status hopeless_locked(const struct rq_peer *peer, enum rq_call_mode 
     return is_long ? RMQ_ERR_CONNECT : RMQ_OK;
 }
 
+/* What hindered a call that waited for a connection until its deadline. */
+static rmq_status hindrance_locked(const struct rq_peer *peer)
+{
+    return peer->failing ? peer->failure : RMQ_ERR_CONNECT;
+}
+
 static rmq_status wait_locked(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,
                               int64_t deadline_ms, enum rq_call_mode mode)
 {
@@ -121,14 +127,23 @@ rmq_status rq_peer_call(struct rq_peer *peer, struct rq_call *call, struct rq_ou
     return st;
 }
 
-/* A blocking caller gave up: a connection that is silent all the time will be replaced. */
-static void count_timeout(struct rq_peer *peer)
+/* A blocking caller gave up: a connection that is silent all the time will be replaced. One that
+ * had none is told why. */
+static rmq_status gave_up(struct rq_peer *peer, const struct rq_call *call)
 {
+    rmq_status st = RMQ_ERR_TIMEOUT;
+    if (!call->maybe_sent) {
+        rq_mutex_lock(&peer->lock);
+        st = hindrance_locked(peer);
+        rq_mutex_unlock(&peer->lock);
+        return st;
+    }
     struct rq_conn *conn = rq_peer_conn(peer);
     if (conn) {
         rq_conn_count_timeouts(conn, 1);
         rq_conn_release(conn);
     }
+    return st;
 }
 
 rmq_status rq_peer_call_sync(struct rq_peer *peer, struct rq_sync_call *sync, struct rq_out *out,
@@ -143,10 +158,7 @@ rmq_status rq_peer_call_sync(struct rq_peer *peer, struct rq_sync_call *sync, st
         return st;
     }
     st = rq_sync_wait(sync, deadline_ms);
-    if (st == RMQ_ERR_TIMEOUT) {
-        count_timeout(peer);
-    }
-    return st;
+    return st == RMQ_ERR_TIMEOUT ? gave_up(peer, &sync->call) : st;
 }
 
 rmq_status rq_peer_call_reply(struct rq_peer *peer, struct rq_out *out, int64_t deadline_ms,
@@ -369,7 +381,6 @@ int64_t rq_peer_first_deadline_locked(struct rq_peer *peer)
     return first;
 }
 
-/* A deadline that passes while connections cannot be made ends the call with that reason. */
 void rq_peer_expire(struct rq_timer *wait_timer)
 {
     struct rq_peer *peer = RQ_CONTAINER_OF(wait_timer, struct rq_peer, wait_timer);
@@ -387,7 +398,7 @@ void rq_peer_expire(struct rq_timer *wait_timer)
             next_ms = call->deadline_ms;
         }
     }
-    rmq_status why = peer->failing ? peer->failure : RMQ_ERR_TIMEOUT;
+    rmq_status why = hindrance_locked(peer);
     rq_mutex_unlock(&peer->lock);
     rq_timer_start_at(peer->peers->loop, wait_timer, next_ms);
     rq_peer_fail_list(&expired, why);

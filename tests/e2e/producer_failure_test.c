@@ -239,8 +239,10 @@ static void set_rules(struct way *way, const char *script, enum kind kind)
 static void check(const struct row *row, enum kind kind, const struct outcome *outcome,
                   const struct lateness *lateness)
 {
-    bool timed = outcome->status == RMQ_ERR_TIMEOUT;
-    bool breaks = row->status == RMQ_ERR_DISCONNECTED; /* until the deadline, when it is first */
+    bool breaks = row->status == RMQ_ERR_DISCONNECTED;
+    /* The deadline may come first, with or without a connection. */
+    bool timed =
+        outcome->status == RMQ_ERR_TIMEOUT || (breaks && outcome->status == RMQ_ERR_CONNECT);
     int64_t took = outcome->ended_ms - outcome->began_ms;
     if ((outcome->status != row->status && !(breaks && timed)) ||
         outcome->maybe_stored != row->maybe_stored) {

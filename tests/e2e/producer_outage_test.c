@@ -209,6 +209,32 @@ static void a_send_that_nobody_listens_to_says_so(void)
     tl_namesrv_stop(ns);
 }
 
+/* A handle of a broker "broker-a", topic "Topic". */
+static const char handle[] =
+    "djEgVG9waWMgYnJva2VyLWEgMTc5NTk5MjI0NjQ1NiA3RjAwMDAwMTEyMzQ1Njc4QUJDRDAwMDAwMDAwMDAwMQ==";
+
+/* It ends while no connection is tried. */
+static void a_recall_that_nobody_listens_to_says_so(void)
+{
+    char dead[64];
+    char brokers[128];
+    rmq_error *err = NULL;
+    close(tl_port_silent(dead, sizeof dead));
+    struct tl_namesrv *ns = tl_namesrv_start();
+    snprintf(brokers, sizeof brokers, "broker-a@%s", dead);
+    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    rmq_message *message = tl_message("Topic", "outage", 6);
+    rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
+    expect_unreached(producer, message, 600);
+    TL_EQUAL(rmq_producer_recall(producer, "Topic", handle, 20, &err), RMQ_ERR_CONNECT);
+    snprintf(brokers, sizeof brokers, "connect to %s: Connection refused", dead);
+    TL_CHECK(strstr(rmq_error_message(err), brokers) != NULL);
+    rmq_error_destroy(err);
+    rmq_producer_destroy(producer);
+    rmq_message_destroy(message);
+    tl_namesrv_stop(ns);
+}
+
 /* The only broker of a topic, away for a while; a name server knows it from the start. */
 struct late_broker {
     char addr[64];
@@ -659,6 +685,7 @@ int main(int argc, char **argv)
         TL_CASE(one_of_two_brokers_is_dead_and_all_sends_succeed),
         TL_CASE(a_dead_broker_gives_an_error_that_names_it),
         TL_CASE(a_send_that_nobody_listens_to_says_so),
+        TL_CASE(a_recall_that_nobody_listens_to_says_so),
         TL_CASE(a_send_waits_for_its_only_broker_until_the_deadline),
         TL_CASE(one_way_sends_wait_for_their_broker_and_lost_ones_are_told),
         TL_CASE(sends_by_a_key_keep_their_order_while_the_broker_is_away),

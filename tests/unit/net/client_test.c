@@ -129,7 +129,7 @@ START_TEST(a_refused_connection_fails_calls_by_their_mode)
     begin = rq_mono_ms();
     ck_assert_int_eq(rq_peer_call_reply(peer, world_request(CODE_ECHO, "x", 1), rq_deadline_ms(300),
                                         RQ_PATIENT, &reply),
-                     RMQ_ERR_TIMEOUT);
+                     RMQ_ERR_CONNECT);
     ck_assert_int_ge(rq_mono_ms() - begin, 299);
     ck_assert_int_eq(rq_peer_send(peer, world_request(CODE_COUNT, "x", 1)), RMQ_ERR_DISCONNECTED);
     rmq_error *err = NULL;
@@ -137,6 +137,52 @@ START_TEST(a_refused_connection_fails_calls_by_their_mode)
     ck_assert_ptr_nonnull(strstr(rmq_error_message(err), address));
     ck_assert_ptr_nonnull(strstr(rmq_error_message(err), "refused"));
     rmq_error_destroy(err);
+    rq_peer_put(peer);
+    world_stop(&world);
+}
+END_TEST
+
+struct hold {
+    struct rq_gate entered;
+    struct rq_gate leave;
+};
+
+static void stand_still(void *arg)
+{
+    struct hold *hold = arg;
+    rq_gate_open(&hold->entered);
+    rq_gate_wait(&hold->leave, RQ_FOREVER);
+}
+
+static void *hold_loop(void *arg)
+{
+    ck_assert(rq_loop_run(world.loop, stand_still, arg));
+    return NULL;
+}
+
+/* The loop stands still, so that nothing has failed yet when the time is up. */
+START_TEST(a_call_without_a_connection_in_time_could_not_connect)
+{
+    struct hold hold;
+    pthread_t thread;
+    struct rq_peer *peer = NULL;
+    struct rq_reply reply = {0};
+    rmq_error *err = NULL;
+    world_start(&world, NULL);
+    rq_gate_init(&hold.entered);
+    rq_gate_init(&hold.leave);
+    ck_assert_int_eq(pthread_create(&thread, NULL, hold_loop, &hold), 0);
+    rq_gate_wait(&hold.entered, RQ_FOREVER);
+    ck_assert_int_eq(rq_peer_get(world.peers, "127.0.0.1:1", &peer, NULL), RMQ_OK);
+    ck_assert_int_eq(rq_peer_call_reply(peer, world_request(CODE_ECHO, "x", 1), rq_deadline_ms(50),
+                                        RQ_WAIT, &reply),
+                     RMQ_ERR_CONNECT);
+    rq_peer_error(peer, RMQ_ERR_CONNECT, &err);
+    ck_assert_str_eq(rmq_error_message(err),
+                     "connect to 127.0.0.1:1: there was no connection in time");
+    rmq_error_destroy(err);
+    rq_gate_open(&hold.leave);
+    pthread_join(thread, NULL);
     rq_peer_put(peer);
     world_stop(&world);
 }
@@ -213,7 +259,7 @@ START_TEST(a_server_that_closes_at_once_is_not_stormed)
     while (rq_mono_ms() < deadline) {
         rmq_status st = rq_peer_call_reply(second, world_request(CODE_ECHO, "x", 1), deadline,
                                            RQ_PATIENT, &reply);
-        ck_assert(st == RMQ_ERR_DISCONNECTED || st == RMQ_ERR_TIMEOUT);
+        ck_assert(st == RMQ_ERR_DISCONNECTED || st == RMQ_ERR_CONNECT || st == RMQ_ERR_TIMEOUT);
         tries++;
     }
     ck_assert_int_le(tries, 8); /* 100, 200, 400 … ms */
@@ -475,6 +521,7 @@ Suite *client_suite(void)
     tcase_add_test(tc, a_look_up_in_flight_does_not_hold_up_the_end);
     tcase_add_test(tc, bad_addresses_are_refused);
     tcase_add_test(tc, a_refused_connection_fails_calls_by_their_mode);
+    tcase_add_test(tc, a_call_without_a_connection_in_time_could_not_connect);
     tcase_add_test(tc, an_outage_is_survived_and_calls_that_wait_go_through);
     tcase_add_test(tc, a_call_does_not_wait_for_the_back_off);
     tcase_add_test(tc, a_connection_is_made_again_without_a_call);
