@@ -151,6 +151,9 @@ rmq_status rq_views_create_pulled(struct rq_frame_ref *frame, struct rq_slice bo
  * offsetDelta; a delta that no queue has changes no offset. */
 void rq_views_place(struct rq_views *views, int32_t queue_id, int64_t delta);
 
+/* The largest offset among the messages that is at least from and below end; -1 for none. */
+int64_t rq_views_last(const struct rq_views *views, int64_t from, int64_t end);
+
 /* Whole batch, or one view of it: the same count. */
 void rq_views_retain(struct rq_views *views);
 void rq_views_release(struct rq_views *views); /* NULL is accepted */

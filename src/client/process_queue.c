@@ -57,8 +57,8 @@ rmq_status rq_pulled_create(struct rq_views *views, int64_t from, size_t memory,
         if (ordered && view->queue_offset < from) {
             continue;
         }
-        from = ordered ? view->queue_offset + 1 : from;
         if (!keep || keep(view, user)) {
+            from = ordered ? view->queue_offset + 1 : from;
             view->owner = pulled;
             view->state = 0;
             view->hands = 0;

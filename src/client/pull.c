@@ -143,20 +143,20 @@ void rq_pull(struct rq_owned *owned)
 
 /* ---- answers ---- */
 
-/* Where the next pull starts. Bytes that are no message end an answer: the next pull asks for
- * what should be there once more, and when it cannot be read in several answers, one message is
- * passed over, which is reported. */
+/* Where the next pull starts: where the broker says. What offset a message has counts only when the
+ * broker's word leads nowhere or bytes that are no message end the answer, and only within what was
+ * asked for. The next pull asks for what should be there once more, and when it cannot be read in
+ * several answers, one message is passed over, which is reported. */
 static int64_t next_after(struct rq_owned *owned, const struct rq_views *views,
                           const struct rq_hdr_pull_response *head)
 {
-    int64_t last = views && views->count > 0 ? views->items[views->count - 1].queue_offset : -1;
-    if (views && !views->damaged) {
+    bool leads = head->next_begin_offset > owned->next_offset;
+    int64_t end = leads ? head->next_begin_offset : head->max_offset;
+    int64_t last = views ? rq_views_last(views, owned->next_offset, end) : -1;
+    bool whole = views && !views->damaged;
+    if (whole || last >= 0) {
         owned->damaged = 0;
-        return head->next_begin_offset > last ? head->next_begin_offset : last + 1;
-    }
-    if (last >= owned->next_offset) {
-        owned->damaged = 0;
-        return last + 1;
+        return whole && leads ? end : last >= 0 ? last + 1 : owned->next_offset;
     }
     rmq_error *err = NULL;
     bool pass = ++owned->damaged >= DAMAGED_TRIES && owned->next_offset < RQ_QUEUE_OFFSET_MAX;
@@ -186,14 +186,27 @@ static rmq_status read_messages(struct rq_owned *owned, struct rq_in *answer,
     return st == RMQ_ERR_NOMEM ? st : RMQ_OK;
 }
 
-/* Takes the views over on RMQ_OK only. */
-static rmq_status filter_messages(struct rq_owned *owned, struct rq_views *views, size_t size,
-                                  struct rq_pulled **out)
+struct wanted {
+    struct rq_subscription *sub; /* NULL: whatever tags they have */
+    int64_t end;
+};
+
+static bool is_wanted(const struct rmq_message_view *view, void *user)
+{
+    const struct wanted *wanted = user;
+    return view->queue_offset < wanted->end &&
+           (!wanted->sub || rq_receive_wants(view, wanted->sub));
+}
+
+/* Those before end, where the next pull starts: others would come again, or are of another queue.
+ * Takes the views over on RMQ_OK only. */
+static rmq_status filter_messages(struct rq_owned *owned, struct rq_views *views, int64_t end,
+                                  size_t size, struct rq_pulled **out)
 {
     struct rq_subscription *sub = owned->topic->sub;
     bool filters = rq_subscription_is_tag(sub) && sub->tag_count > 0;
-    return rq_pulled_create(views, owned->next_offset, size, filters ? rq_receive_wants : NULL, sub,
-                            out);
+    struct wanted wanted = {.sub = filters ? sub : NULL, .end = end};
+    return rq_pulled_create(views, owned->next_offset, size, is_wanted, &wanted, out);
 }
 
 static void advance(struct rq_owned *owned, struct rq_pulled *pulled, int64_t next)
@@ -226,7 +239,7 @@ static void take_messages(struct rq_owned *owned, struct rq_in *answer,
         return;
     }
     int64_t next = next_after(owned, views, head);
-    if (views && filter_messages(owned, views, answer->size, &pulled) != RMQ_OK) {
+    if (views && filter_messages(owned, views, next, answer->size, &pulled) != RMQ_OK) {
         rq_views_release(views);
         rq_owned_retry(owned);
         return;

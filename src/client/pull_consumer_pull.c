@@ -65,7 +65,8 @@ static bool status_of(int32_t code, rmq_pull_status *out)
     }
 }
 
-static rmq_status decode(struct pull_op *op, struct rq_in *answer, struct rq_views **views)
+static rmq_status decode(struct pull_op *op, struct rq_in *answer,
+                         const struct rq_hdr_pull_response *head, struct rq_views **views)
 {
     struct rq_frame_ref *frame = rq_in_keep(answer);
     if (!frame) {
@@ -73,10 +74,30 @@ static rmq_status decode(struct pull_op *op, struct rq_in *answer, struct rq_vie
     }
     rmq_status st =
         rq_views_create_pulled(frame, answer->body, op->name.broker_name, views, &op->err);
-    if (st != RMQ_OK) {
+    if (st == RMQ_OK) {
+        rq_views_place(*views, op->name.queue_id,
+                       RQ_HAS(pull_response, head, offset_delta) ? head->offset_delta : 0);
+    } else {
         rq_frame_ref_release(frame);
     }
     return st;
+}
+
+/* Of an answer that ends in bytes that are no message counts what could be read, within what was
+ * asked for; the next pull starts behind it. false: nothing. */
+static bool bound_answer(struct pull_op *op, const struct rq_views *views,
+                         struct rq_hdr_pull_response *head)
+{
+    int64_t last = rq_views_last(views, op->fields.queue_offset, head->next_begin_offset);
+    if (last < 0) {
+        rq_error_set(&op->err, RMQ_ERR_PROTOCOL,
+                     "pull: broker %s answered with no message between the offsets %lld and %lld",
+                     op->name.broker_name, (long long)op->fields.queue_offset,
+                     (long long)head->next_begin_offset);
+        return false;
+    }
+    head->next_begin_offset = last + 1;
+    return true;
 }
 
 /* Of messages with the same hash as a wanted tag the broker knows no better, and an inner batch
@@ -86,6 +107,7 @@ static void pick_wanted(const struct pull_op *op, rmq_pull_result *result)
     for (size_t i = 0; result->views && i < result->views->count; i++) {
         struct rmq_message_view *view = &result->views->items[i];
         if (view->queue_offset >= op->fields.queue_offset &&
+            (!result->views->damaged || view->queue_offset < result->next_begin_offset) &&
             rq_subscription_match_tag(op->sub, rq_slice_str(view->tag))) {
             rq_view_strip(view, op->consumer->options.namespace_name);
             result->items[result->count++] = view;
@@ -118,9 +140,13 @@ static void take_answer(struct pull_op *op, struct rq_in *answer)
     }
     rmq_status st = rq_fields_decode(&rq_tab_pull_response, answer->header, &head, &op->err);
     if (st == RMQ_OK && status == RMQ_PULL_FOUND && answer->body.n > 0) {
-        st = decode(op, answer, &views);
+        st = decode(op, answer, &head, &views);
     }
     if (st != RMQ_OK) {
+        return;
+    }
+    if (views && views->damaged && !bound_answer(op, views, &head)) {
+        rq_views_release(views);
         return;
     }
     size_t count = views ? views->count : 0;
@@ -135,14 +161,6 @@ static void take_answer(struct pull_op *op, struct rq_in *answer)
                                 .min_offset = head.min_offset,
                                 .max_offset = head.max_offset,
                                 .views = views};
-    if (views) {
-        rq_views_place(views, op->name.queue_id,
-                       RQ_HAS(pull_response, &head, offset_delta) ? head.offset_delta : 0);
-    }
-    if (views && views->damaged) {
-        /* What could be read counts; the next pull starts behind it. */
-        result->next_begin_offset = views->items[views->count - 1].queue_offset + 1;
-    }
     pick_wanted(op, result);
     note_suggestion(op, head.suggest_which_broker_id);
     op->result = result;

@@ -274,6 +274,16 @@ void rq_views_place(struct rq_views *views, int32_t queue_id, int64_t delta)
     }
 }
 
+int64_t rq_views_last(const struct rq_views *views, int64_t from, int64_t end)
+{
+    int64_t last = -1;
+    for (size_t i = 0; i < views->count; i++) {
+        int64_t offset = views->items[i].queue_offset;
+        last = offset >= from && offset < end && offset > last ? offset : last;
+    }
+    return last;
+}
+
 void rq_views_retain(struct rq_views *views)
 {
     atomic_fetch_add_explicit(&views->refs, 1, memory_order_relaxed);

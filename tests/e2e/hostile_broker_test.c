@@ -19,13 +19,18 @@
 
 #define CODE_PULL              11
 #define CODE_QUERY_OFFSET      14
+#define CODE_UPDATE_OFFSET     15
 #define CODE_SEND_BACK         36
 #define CODE_ASSIGNMENT        400
 #define CODE_POP               200050
 #define CODE_ACK               200051
 #define CODE_LATER             200053
+#define CODE_PULL_NOT_FOUND    19
 #define CODE_PULL_OFFSET_MOVED 21
 #define CODE_QUERY_NOT_FOUND   22
+
+#define OWN       10                /* messages of the queue among those of elsewhere */
+#define ELSEWHERE ((int64_t)1 << 40) /* offset of those */
 
 #define MANY 300 /* popped at once, more than acknowledgements of one request */
 
@@ -38,6 +43,9 @@ static struct {
     atomic_int acks;
     atomic_int backs;
     atomic_int laters;
+    bool mixes;                    /* messages of the queue and of elsewhere */
+    bool damages;                  /* behind them comes what is no message */
+    _Atomic int64_t largest_asked; /* offset of pulls and commits */
 } says = {.popped = MANY};
 
 static atomic_int consumed;
@@ -97,6 +105,39 @@ static void answer_pop(struct tl_reply *reply)
     give_messages(reply, says.popped, says.properties);
 }
 
+static int64_t asked_offset(const char *frame, size_t n, const char *name)
+{
+    const char *found = memmem(frame, n, name, strlen(name));
+    TL_CHECK(found != NULL);
+    int64_t offset = strtoll(found + strlen(name), NULL, 10);
+    if (offset > atomic_load(&says.largest_asked)) {
+        atomic_store(&says.largest_asked, offset);
+    }
+    return offset;
+}
+
+/* The message that was asked for, one of elsewhere, and the next one. */
+static void answer_mixed(const char *frame, size_t n, struct tl_reply *reply)
+{
+    int64_t offset = asked_offset(frame, n, "\"queueOffset\":\"");
+    int64_t next = offset + 2 < OWN ? offset + 2 : OWN;
+    TL_CHECK(asprintf(&reply->ext,
+                      "{\"suggestWhichBrokerId\":\"0\",\"nextBeginOffset\":\"%lld\","
+                      "\"minOffset\":\"0\",\"maxOffset\":\"%d\"}",
+                      (long long)next, OWN) > 0);
+    if (offset >= OWN) {
+        reply->code = CODE_PULL_NOT_FOUND;
+        return;
+    }
+    char *at = reply->body = calloc(4, 91 + strlen(TOPIC));
+    at = put_message(at, offset, "");
+    at = put_message(at, ELSEWHERE, "");
+    if (!says.damages && offset + 1 < next) {
+        at = put_message(at, offset + 1, "");
+    }
+    reply->body_len = (size_t)(at - reply->body) + (says.damages ? 20 : 0);
+}
+
 static void answer_pull(struct tl_reply *reply)
 {
     int number = atomic_fetch_add(&says.pulls, 1);
@@ -129,7 +170,14 @@ static void serve(const struct tl_header *request, const char *frame, size_t n,
         reply->code = CODE_QUERY_NOT_FOUND;
         break;
     case CODE_PULL:
-        answer_pull(reply);
+        if (says.mixes) {
+            answer_mixed(frame, n, reply);
+        } else {
+            answer_pull(reply);
+        }
+        break;
+    case CODE_UPDATE_OFFSET:
+        (void)asked_offset(frame, n, "\"commitOffset\":\"");
         break;
     case CODE_POP:
         answer_pop(reply);
@@ -277,6 +325,30 @@ static void an_offset_that_moves_with_every_answer_is_not_followed_at_full_speed
     TL_CHECK(rate > 0 && rate < 100);
 }
 
+static bool has_come_to_the_end(void *arg)
+{
+    (void)arg;
+    return atomic_load(&consumed) >= OWN && atomic_load(&says.largest_asked) >= OWN;
+}
+
+/* Neither pulls nor offsets go where a message of elsewhere is, and it is not handed out. */
+static void messages_of_elsewhere_move_no_queue(void)
+{
+    struct scene scene;
+    says.assignments = QUEUE "0},\"mode\":\"PULL\"}";
+    says.mixes = true;
+    for (int damages = 0; damages < 2; damages++) {
+        says.damages = damages > 0;
+        atomic_store(&consumed, 0);
+        atomic_store(&says.largest_asked, 0);
+        begin(&scene, "*", take);
+        TL_CHECK(tl_wait(has_come_to_the_end, NULL, 20000));
+        end(&scene);
+        TL_EQUAL(atomic_load(&consumed), OWN);
+        TL_EQUAL(atomic_load(&says.largest_asked), OWN);
+    }
+}
+
 static bool is_assigned(void *arg)
 {
     char *text = NULL;
@@ -306,6 +378,7 @@ int main(int argc, char **argv)
         TL_CASE(messages_whose_handles_cannot_be_read_do_not_keep_a_consumer_from_its_end),
         TL_CASE(dead_letters_that_are_not_answered_do_not_outlive_their_consumer),
         TL_CASE(an_offset_that_moves_with_every_answer_is_not_followed_at_full_speed),
+        TL_CASE(messages_of_elsewhere_move_no_queue),
         TL_CASE(a_queue_that_is_assigned_twice_is_taken_once),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
