@@ -12,6 +12,8 @@
 #include "wire/codes.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
+#define GREET_MS           500 /* a heartbeat is waited for so long, at most */
+#define GREET_LOOK_MS      2
 
 static void looked_up(struct rq_lookup *lookup, struct rq_route *route, const rmq_error *err);
 
@@ -23,22 +25,12 @@ static void look_again(struct rq_queue_ask *ask)
     rq_instance_lookup(ask->instance, &ask->lookup, ask->name.topic, ask->deadline_ms);
 }
 
-static void on_answer(struct rq_request *request, rmq_status status, struct rq_in *answer)
-{
-    struct rq_queue_ask *ask = RQ_CONTAINER_OF(request, struct rq_queue_ask, request);
-    ask->sent = false;
-    if (status == RMQ_OK && answer->header->code == RQ_RESP_NOT_LEADER_FOR_QUEUE &&
-        !ask->looked_again && !ask->cancelled) {
-        look_again(ask);
-    } else {
-        ask->done(ask, status, answer, NULL);
-    }
-}
-
 static struct rq_peer *peer_of(struct rq_queue_ask *ask)
 {
     return rq_instance_queue_broker(ask->instance, &ask->name, ask->pick, ask->broker_id);
 }
+
+static void on_answer(struct rq_request *request, rmq_status status, struct rq_in *answer);
 
 static void send_request(struct rq_queue_ask *ask, struct rq_peer *peer)
 {
@@ -47,6 +39,47 @@ static void send_request(struct rq_queue_ask *ask, struct rq_peer *peer)
     ask->request.early = RMQ_OK;
     rq_instance_request(ask->instance, peer, &ask->request, ask->code, ask->table, ask->fields,
                         ask->body, rq_left_ms(ask->deadline_ms));
+}
+
+/* A broker makes a group of the first heartbeat that names it. To one that the question itself has
+ * made known, that heartbeat goes out just behind the question. */
+static void look_greeted(struct rq_timer *greeting)
+{
+    struct rq_queue_ask *ask = RQ_CONTAINER_OF(greeting, struct rq_queue_ask, greeting);
+    struct rq_peer *peer = peer_of(ask);
+    if (ask->cancelled) {
+        ask->done(ask, RMQ_ERR_CLOSED, NULL, NULL);
+    } else if (!rq_instance_has_greeted(ask->instance) && rq_mono_ms() < ask->greet_until_ms) {
+        rq_timer_start(rq_instance_loop(ask->instance), greeting, GREET_LOOK_MS);
+    } else if (peer) {
+        send_request(ask, peer);
+    } else {
+        ask->done(ask, RMQ_ERR_NO_BROKER, NULL, NULL);
+    }
+}
+
+static void greet(struct rq_queue_ask *ask)
+{
+    int64_t until = rq_mono_ms() + GREET_MS;
+    ask->greeted = true;
+    ask->greet_until_ms = until < ask->deadline_ms ? until : ask->deadline_ms;
+    rq_instance_heartbeat(ask->instance);
+    rq_timer_init(&ask->greeting, look_greeted);
+    rq_timer_start(rq_instance_loop(ask->instance), &ask->greeting, GREET_LOOK_MS);
+}
+
+static void on_answer(struct rq_request *request, rmq_status status, struct rq_in *answer)
+{
+    struct rq_queue_ask *ask = RQ_CONTAINER_OF(request, struct rq_queue_ask, request);
+    int32_t code = status == RMQ_OK ? answer->header->code : RQ_RESP_SUCCESS;
+    ask->sent = false;
+    if (code == RQ_RESP_NOT_LEADER_FOR_QUEUE && !ask->looked_again && !ask->cancelled) {
+        look_again(ask);
+    } else if (code == RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST && !ask->greeted && !ask->cancelled) {
+        greet(ask);
+    } else {
+        ask->done(ask, status, answer, NULL);
+    }
 }
 
 static void looked_up(struct rq_lookup *lookup, struct rq_route *route, const rmq_error *err)
@@ -68,7 +101,7 @@ static void looked_up(struct rq_lookup *lookup, struct rq_route *route, const rm
 
 void rq_queue_ask(struct rq_queue_ask *ask)
 {
-    ask->sent = ask->cancelled = ask->looked_again = false;
+    ask->sent = ask->cancelled = ask->looked_again = ask->greeted = false;
     ask->lookup = (struct rq_lookup){.done = looked_up};
     rq_instance_lookup(ask->instance, &ask->lookup, ask->name.topic, ask->deadline_ms);
 }

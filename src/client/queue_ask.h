@@ -31,13 +31,17 @@ struct rq_queue_ask {
     bool sent;
     bool cancelled;
     bool looked_again;
+    bool greeted;
+    struct rq_timer greeting;
+    int64_t greet_until_ms;
     struct rq_lookup lookup;
     struct rq_request request;
 };
 
 void rq_queue_ask(struct rq_queue_ask *ask);
 
-/* Loop. done is called with RMQ_ERR_CLOSED, now or as soon as the look-up of the route ends. */
+/* Loop. done is called with RMQ_ERR_CLOSED, now or as soon as the look-up of the route, or the wait
+ * for a heartbeat, ends. */
 void rq_queue_ask_cancel(struct rq_queue_ask *ask);
 
 /* The same, waiting; not on the I/O thread. An answer with code SUCCESS, to be freed with

@@ -345,6 +345,32 @@ static void offsets_are_remembered_stored_and_found_again(void)
     tl_cluster_stop(&cluster);
 }
 
+/* The broker has not heard of the group yet. */
+static void an_offset_is_stored_right_after_the_start(void)
+{
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    rmq_send_result *result = NULL;
+    int64_t offset = -1;
+    tl_cluster_start(&cluster, 1);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_message *message = tl_message(cluster.topic, "m", 1);
+    TL_OK(rmq_producer_send(producer, message, 0, &result, &err));
+    const char *broker = rmq_send_result_broker_name(result);
+    rmq_pull_consumer *consumer = open_consumer(&cluster, NULL, NULL);
+    TL_OK(rmq_pull_consumer_start(consumer, &err));
+    TL_OK(rmq_pull_consumer_update_offset(consumer, cluster.topic, broker, 0, 1, &err));
+    TL_OK(rmq_pull_consumer_persist_offsets(consumer, 0, &err));
+    TL_OK(
+        rmq_pull_consumer_fetch_offset(consumer, cluster.topic, broker, 0, true, 0, &offset, &err));
+    TL_EQUAL(offset, 1);
+    rmq_pull_consumer_destroy(consumer);
+    rmq_send_result_destroy(result);
+    rmq_message_destroy(message);
+    rmq_producer_destroy(producer);
+    tl_cluster_stop(&cluster);
+}
+
 struct updates {
     const struct tl_cluster *cluster;
     rmq_pull_consumer *consumer;
@@ -495,6 +521,7 @@ int main(int argc, char **argv)
         TL_CASE(a_blocking_pull_ends_with_the_first_message),
         TL_CASE(shutdown_ends_pulls_that_wait_each_once),
         TL_CASE(offsets_are_remembered_stored_and_found_again),
+        TL_CASE(an_offset_is_stored_right_after_the_start),
         TL_CASE(offsets_are_stored_while_another_thread_updates_them_without_a_pause),
         TL_CASE(registered_topics_are_shared_out_among_the_members),
         TL_CASE(fetched_queues_are_those_that_the_topic_has_now),
