@@ -469,11 +469,12 @@ RMQ_API rmq_status rmq_producer_reply(rmq_producer *producer, const rmq_message_
                                       rmq_error **err);
 
 /* Stops taking sends, waits up to timeout_ms (0 = 3000) for those in flight, completes the rest
- * with RMQ_ERR_CLOSED, and leaves the brokers. May be called twice, from any thread, from a
- * callback. When it has returned (outside a callback), no callback starts any more: it waits for
- * one that runs, of any client, however long that takes. Errors: RMQ_ERR_TIMEOUT when sends had to
- * be cut off, RMQ_ERR_STATE in a selector, a choice, or a hook that runs before a send. Since
- * 0.1.0. */
+ * with RMQ_ERR_CLOSED, and leaves the brokers. Such a send is not stored, and never will be, unless
+ * rmq_error_maybe_stored says so of its error: one that still waits for a connection is taken back.
+ * May be called twice, from any thread, from a callback. When it has returned (outside a callback),
+ * no callback starts any more: it waits for one that runs, of any client, however long that takes.
+ * Errors: RMQ_ERR_TIMEOUT when sends had to be cut off, RMQ_ERR_STATE in a selector, a choice, or a
+ * hook that runs before a send. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_shutdown(rmq_producer *producer, int64_t timeout_ms,
                                          rmq_error **err);
 

@@ -88,6 +88,9 @@ static void fill_error(struct rq_send_op *op, const rmq_error *err)
 {
     op->error = rq_error_copy(err);
     op->maybe_stored = rmq_error_maybe_stored(err);
+    if (!op->maybe_stored) {
+        rq_send_not_stored(op);
+    }
     if (!op->error) {
         rq_error_set(&op->error, rmq_error_status(err), "%s",
                      rmq_status_text(rmq_error_status(err)));
@@ -260,9 +263,11 @@ static rmq_status add_locked(struct batch *batch, struct rq_send_op *op, const r
     size_t body_at = batch->body.len;
     size_t ids_at = batch->ids.len;
     size_t n = rq_unique_id(op->started_ms, op->unique_id);
+    rq_buf_clear(&op->text); /* for the error of a shutdown */
+    rq_buf_add(&op->text, message->text, message->topic_len + 1);
     rmq_status st = rq_send_add_item(message, op->more_pairs, rq_slice(op->unique_id, n),
                                      &batch->body, &batch->ids, err);
-    if (st == RMQ_OK && !rq_send_started(op)) {
+    if (st == RMQ_OK && !rq_send_try(op)) {
         batch->body.len = body_at;
         batch->ids.len = ids_at;
         st = rq_error_set(err, RMQ_ERR_CLOSED, "the producer is shut down");

@@ -62,9 +62,16 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-static void release_paused(void *arg)
+struct cutting {
+    struct rq_send_pool *pool;
+    struct rq_mpsc_node *claimed;
+};
+
+static void end_machines(void *arg)
 {
-    rq_send_release_paused(arg);
+    struct cutting *cutting = arg;
+    rq_send_release_paused(cutting->pool);
+    rq_send_end_waits(cutting->claimed);
 }
 
 /* Threads inside a send function are on their way out: the pool is closed and all is completed. */
@@ -107,12 +114,12 @@ static rmq_status stop(struct rmq_producer *producer, int64_t timeout_ms, rmq_er
     rq_send_pool_close(producer->pool);
     size_t cut = 0;
     if (!rq_send_pool_drain(producer->pool, deadline)) {
-        struct rq_mpsc_node *claimed = NULL;
-        cut = rq_send_pool_cut(producer->pool, &claimed);
+        struct cutting cutting = {.pool = producer->pool};
+        cut = rq_send_pool_cut(producer->pool, &cutting.claimed);
         /* A step of a machine that had begun before, perhaps with a body of the program's, ends on
          * the loop before this returns; a later one sees the cut. */
-        (void)rq_instance_run(producer->instance, release_paused, producer->pool);
-        rq_send_complete_cut(claimed);
+        (void)rq_instance_run(producer->instance, end_machines, &cutting);
+        rq_send_complete_cut(cutting.claimed);
     }
     rq_accumulator_close(producer->accumulator);
     int64_t left = deadline - rq_mono_ms();

@@ -45,12 +45,11 @@ static rmq_status take_outcome(struct rq_send_op *op, rmq_send_result **result, 
 {
     bool cut = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_CUT) != 0;
     if (cut) {
-        rmq_status st = rq_error_set(err, RMQ_ERR_CLOSED,
-                                     "the producer was shut down before the send was answered");
         if (err) {
-            rq_error_mark(*err, false, true);
+            rmq_error_destroy(*err);
+            *err = rq_send_cut_error(op);
         }
-        return st;
+        return RMQ_ERR_CLOSED;
     }
     if (op->error) {
         rmq_status st = rmq_error_status(op->error);

@@ -143,6 +143,15 @@ static rmq_status take_result(struct rq_send_op *op, const struct rq_header *hea
     return RMQ_OK;
 }
 
+/* Of an attempt that has ended. */
+static void note_maybe_stored(struct rq_send_op *op, bool maybe)
+{
+    op->maybe_stored = op->maybe_stored || maybe;
+    if (!rq_send_may_be_stored(op)) {
+        rq_send_not_stored(op);
+    }
+}
+
 static bool is_retried(const struct rmq_producer *producer, int32_t code)
 {
     for (size_t i = 0; i < producer->retry_code_count; i++) {
@@ -247,13 +256,13 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
     if (st != RMQ_OK) {
         return st;
     }
-    if (!rq_send_started(op)) {
-        rq_out_destroy(out);
-        return RMQ_ERR_CLOSED;
-    }
     op->attempt_us = rq_mono_us();
     out->lazy = op->mode != RQ_SEND_SYNC;
     op->call = (struct rq_call){.done = answered, .bulk = op->mode != RQ_SEND_SYNC};
+    if (!rq_send_try(op)) {
+        rq_out_destroy(out);
+        return RMQ_ERR_CLOSED;
+    }
     /* Sends to one queue keep their order: they wait in line for the connection, however often it
      * cannot be made. */
     enum rq_call_mode mode = spare ? RQ_FAIL_FAST : op->fixed_queue ? RQ_PATIENT : RQ_WAIT;
@@ -325,6 +334,9 @@ void rq_send_make_attempts(struct rq_send_op *op)
         if (st == RMQ_OK) {
             return;
         }
+        if (!rq_send_untry(op)) {
+            continue;
+        }
         note_status(op, st);
         if (is_own_fault(st)) {
             finish(op);
@@ -368,7 +380,7 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
     bool again = op->last_code == header->code;
     char words[512];
     /* It has a place in the log: what failed is the disk behind it. */
-    op->maybe_stored = op->maybe_stored || rq_header_ext(header, "msgId").n > 0;
+    note_maybe_stored(op, rq_header_ext(header, "msgId").n > 0);
     (void)snprintf(words, sizeof words, "answered %d %s %.*s", header->code,
                    rq_response_name(header->code),
                    (int)(header->remark.n < 400 ? header->remark.n : 400),
@@ -403,7 +415,7 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
     int64_t now_us = rq_mono_us();
     int64_t now = now_us / 1000;
     if (status != RMQ_OK) {
-        op->maybe_stored = op->maybe_stored || call->maybe_sent;
+        note_maybe_stored(op, call->maybe_sent);
         note_status(op, status);
         if (status == RMQ_ERR_CLOSED) {
             finish(op);

@@ -38,7 +38,8 @@ enum {
     RQ_SEND_MACHINE_DONE = 2, /* no call, look-up or retry is under way any more */
     RQ_SEND_CONSUMED = 4,     /* the completion was received */
     RQ_SEND_CUT = 8, /* the claim was the shutdown's: RMQ_ERR_CLOSED, whatever the machine wrote */
-    RQ_SEND_STARTING = 16 /* the starter reads message and body: one cut off now waits for it */
+    RQ_SEND_STARTING = 16, /* the starter reads message and body: one cut off now waits for it */
+    RQ_SEND_TRIED = 32     /* given to a broker's connection, or about to be: it may be stored */
 };
 
 struct rq_send_pool;
@@ -193,6 +194,17 @@ void rq_send_pool_untake(struct rq_send_op *op);
  * ends the machine or gives the operation back. Only the starter calls this; again is harmless. */
 bool rq_send_started(struct rq_send_op *op);
 
+/* The same before each attempt, whoever makes it: from here on the message may be stored. false: it
+ * was cut off, and nothing may be sent any more. */
+bool rq_send_try(struct rq_send_op *op);
+
+/* An attempt that was not under way is taken back: it is as before the start, when this thread was
+ * the only one to read message and body. false: it was cut off meanwhile. */
+bool rq_send_untry(struct rq_send_op *op);
+
+/* An attempt has ended that stored nothing for certain. */
+void rq_send_not_stored(struct rq_send_op *op);
+
 /* The machine has come to an end with outcome written into op: delivers it unless the shutdown was
  * first. The caller must not touch op afterwards, unless it is the blocking caller who waits for
  * it. */
@@ -207,13 +219,16 @@ bool rq_send_is_cut(struct rq_send_op *op);
 
 /* Shutdown. close: no send is accepted any more, waiters for the window wake. drain: waits until no
  * send is active and no callback runs (on the callback thread: until none is undelivered); false at
- * the deadline. cut: claims all undelivered ones and returns their number. complete_cut: tells their
+ * the deadline. cut: claims all undelivered ones and returns their number. end_waits: on the loop,
+ * takes back those that wait for a connection, which are not stored then. complete_cut: tells their
  * end, RMQ_ERR_CLOSED, when no step of a machine is under way any more; of those that are being
- * started the starters tell it. */
+ * started the starters tell it. cut_error: that end, for who was not told but looks. */
 void rq_send_pool_close(struct rq_send_pool *pool);
 bool rq_send_pool_drain(struct rq_send_pool *pool, int64_t deadline_ms);
 size_t rq_send_pool_cut(struct rq_send_pool *pool, struct rq_mpsc_node **claimed);
+void rq_send_end_waits(struct rq_mpsc_node *claimed);
 void rq_send_complete_cut(struct rq_mpsc_node *claimed);
+rmq_error *rq_send_cut_error(const struct rq_send_op *op);
 void rq_send_pool_end(struct rq_send_pool *pool); /* gives up the callback thread; not on it */
 
 /* ---- send_prepare.c: checks and encodes a message into an operation. Any thread ---- */

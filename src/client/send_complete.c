@@ -9,14 +9,35 @@
 #include "base/time.h"
 #include "client/hooks.h"
 #include "client/send_priv.h"
+#include "net/client.h"
 
 #define POLL_MS 2 /* drain on the callback thread looks again */
 
-static rmq_error *cut_error(void)
+/* The starter, or the shutdown behind the machine's last step: nobody writes to it any more. */
+rmq_error *rq_send_cut_error(const struct rq_send_op *op)
 {
     rmq_error *err = NULL;
-    rq_error_set(&err, RMQ_ERR_CLOSED, "the producer was shut down before the send was answered");
-    rq_error_mark(err, false, true);
+    rmq_error *why = NULL;
+    struct rq_buf where;
+    bool tried = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_TRIED) != 0;
+    const struct rq_route_broker *broker = op->queue.broker;
+    rq_buf_init(&where, 0);
+    if (!tried && broker && broker->sends && !rq_peer_connected(broker->sends)) {
+        (void)rq_peer_error(broker->sends, RMQ_ERR_CONNECT, &why);
+    }
+    if (broker) {
+        const char *addr = rq_route_addr_of(broker, RQ_MASTER_ID);
+        rq_buf_addf(&where, "; broker %s (%s)%s%s", broker->name, addr ? addr : "no master",
+                    why ? ": " : "", why ? rmq_error_message(why) : "");
+    }
+    rq_error_set(&err, RMQ_ERR_CLOSED,
+                 "send to topic %s: the producer was shut down before it was %s%s",
+                 op->text.len ? op->text.data : "", tried ? "answered" : "sent",
+                 rq_buf_cstr(&where));
+    rq_error_set_broker(err, broker ? broker->name : "");
+    rq_error_mark(err, false, tried);
+    rmq_error_destroy(why);
+    rq_buf_free(&where);
     return err;
 }
 
@@ -39,7 +60,7 @@ static void post_event(struct rq_send_op *op, bool cut)
     rq_list_init(&event->node);
     event->type = RMQ_EVENT_SENT;
     event->text = NULL;
-    event->error = cut ? cut_error() : op->error;
+    event->error = cut ? rq_send_cut_error(op) : op->error;
     event->result = event->error ? NULL : &op->result;
     event->destroy = destroy_event;
     /* It is the program's from here on: shutdown does not wait until it has been looked at. */
@@ -93,7 +114,7 @@ static bool is_cut(struct rq_send_op *op)
 static void call_back(struct rq_send_op *op)
 {
     bool cut = is_cut(op);
-    rmq_error *err = cut ? cut_error() : op->error;
+    rmq_error *err = cut ? rq_send_cut_error(op) : op->error;
     struct rmq_send_context *hooked = op->hooked;
     op->hooked = NULL;
     rq_hooks_end(hooked, err ? NULL : &op->result, err);
@@ -300,14 +321,44 @@ size_t rq_send_pool_cut(struct rq_send_pool *pool, struct rq_mpsc_node **claimed
     return count;
 }
 
+/* Machines that wait for a connection come to their end. */
+void rq_send_end_waits(struct rq_mpsc_node *claimed)
+{
+    for (struct rq_mpsc_node *node = claimed; node; node = node->next) {
+        struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, completed);
+        bool tried = (atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_TRIED) != 0;
+        if (tried && op->queue.broker && op->queue.broker->sends &&
+            rq_peer_take_waiting(op->queue.broker->sends, &op->call)) {
+            if (!rq_send_may_be_stored(op)) {
+                rq_send_not_stored(op);
+            }
+            (void)rq_send_is_cut(op);
+        }
+    }
+}
+
+/* Returns those that are of another mode. */
+static struct rq_mpsc_node *complete_mode(struct rq_mpsc_node *claimed, bool inner)
+{
+    struct rq_mpsc_node *others = NULL;
+    for (struct rq_mpsc_node *node = claimed, *next; node; node = next) {
+        struct rq_send_op *op = RQ_CONTAINER_OF(node, struct rq_send_op, completed);
+        next = node->next;
+        if ((op->mode == RQ_SEND_INNER) == inner) {
+            dispatch(op, true);
+        } else {
+            node->next = others;
+            others = node;
+        }
+    }
+    return others;
+}
+
 /* Claimed ones stay until their completion is received, which cannot be before it is dispatched
- * here. */
+ * here. Carriers tell their passengers whether they have left. */
 void rq_send_complete_cut(struct rq_mpsc_node *claimed)
 {
-    for (struct rq_mpsc_node *node = claimed, *next; node; node = next) {
-        next = node->next;
-        dispatch(RQ_CONTAINER_OF(node, struct rq_send_op, completed), true);
-    }
+    (void)complete_mode(complete_mode(claimed, true), false);
 }
 
 void rq_send_pool_end(struct rq_send_pool *pool)

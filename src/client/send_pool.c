@@ -389,6 +389,34 @@ bool rq_send_started(struct rq_send_op *op)
     return !(old & RQ_SEND_STARTING);
 }
 
+/* false: it is delivered, and nothing is changed. */
+static bool change_undelivered(struct rq_send_op *op, unsigned clear, unsigned set)
+{
+    unsigned old = atomic_load_explicit(&op->state, memory_order_relaxed);
+    while (!(old & RQ_SEND_DELIVERED)) {
+        if (atomic_compare_exchange_weak_explicit(&op->state, &old, (old & ~clear) | set,
+                                                  memory_order_acq_rel, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rq_send_try(struct rq_send_op *op)
+{
+    return change_undelivered(op, RQ_SEND_STARTING, RQ_SEND_TRIED);
+}
+
+bool rq_send_untry(struct rq_send_op *op)
+{
+    return change_undelivered(op, rq_send_may_be_stored(op) ? 0 : RQ_SEND_TRIED, RQ_SEND_STARTING);
+}
+
+void rq_send_not_stored(struct rq_send_op *op)
+{
+    (void)atomic_fetch_and_explicit(&op->state, ~(unsigned)RQ_SEND_TRIED, memory_order_acq_rel);
+}
+
 bool rq_send_is_cut(struct rq_send_op *op)
 {
     if (!(atomic_load_explicit(&op->state, memory_order_acquire) & RQ_SEND_DELIVERED)) {

@@ -38,6 +38,12 @@ void rq_send_tell_drain_locked(struct rq_send_pool *pool);
  * Errors of rq_peer_oneway. */
 rmq_status rq_send_keep_oneway(struct rq_send_op *op, struct rq_peer *peer, struct rq_out *out);
 
+/* By an attempt that has ended. Machine. */
+static inline bool rq_send_may_be_stored(const struct rq_send_op *op)
+{
+    return op->maybe_stored || op->has_result;
+}
+
 /* A send is over: counts it, once. */
 void rq_send_count_locked(struct rq_send_op *op);
 

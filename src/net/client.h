@@ -90,6 +90,11 @@ rmq_status rq_peer_error(struct rq_peer *peer, rmq_status status, rmq_error **er
 rmq_status rq_peer_call(struct rq_peer *peer, struct rq_call *call, struct rq_out *out,
                         int64_t deadline_ms, enum rq_call_mode mode);
 
+/* Takes a call of rq_peer_call back that still waits for a connection of this peer: nothing of it
+ * was sent, and nothing will be. false: it does not wait, or not yet. Any thread, also while
+ * another one is making the call. */
+bool rq_peer_take_waiting(struct rq_peer *peer, struct rq_call *call);
+
 /* Blocking calls, not on the loop thread; they end likewise. */
 rmq_status rq_peer_call_sync(struct rq_peer *peer, struct rq_sync_call *sync, struct rq_out *out,
                              int64_t deadline_ms, enum rq_call_mode mode);

@@ -79,10 +79,10 @@ static struct rq_conn *conn_or_wait(struct rq_peer *peer, struct rq_call *call, 
                                     int64_t deadline_ms, enum rq_call_mode mode, rmq_status *st)
 {
     struct rq_conn *conn = NULL;
+    rq_mutex_lock(&peer->lock);
     call->peer = peer;
     call->out = NULL;
     call->failing = false;
-    rq_mutex_lock(&peer->lock);
     if (peer->conn && rq_conn_is_open(peer->conn)) {
         conn = rq_conn_retain(peer->conn);
     } else {
@@ -169,15 +169,38 @@ rmq_status rq_peer_call_reply(struct rq_peer *peer, struct rq_out *out, int64_t 
     return rq_peer_call_sync(peer, &call.sync, out, deadline_ms, mode);
 }
 
-bool rq_peer_take_back(struct rq_peer *peer, struct rq_call *call)
+/* The frame, when the call waits for a connection. */
+static struct rq_out *unwait_locked(struct rq_call *call)
 {
-    struct rq_conn *conn = NULL;
-    rq_mutex_lock(&peer->lock);
     struct rq_out *out = call->failing ? NULL : call->out;
     if (out) {
         call->out = NULL;
         rq_list_remove(&call->node);
-    } else if (!call->failing && peer->conn && peer->conn == call->conn) {
+    }
+    return out;
+}
+
+bool rq_peer_take_waiting(struct rq_peer *peer, struct rq_call *call)
+{
+    rq_mutex_lock(&peer->lock);
+    struct rq_out *out = unwait_locked(call);
+    rq_mutex_unlock(&peer->lock);
+    if (!out) {
+        return false;
+    }
+    rq_out_destroy(out);
+    if (call->finished) {
+        call->finished(call);
+    }
+    return true;
+}
+
+bool rq_peer_take_back(struct rq_peer *peer, struct rq_call *call)
+{
+    struct rq_conn *conn = NULL;
+    rq_mutex_lock(&peer->lock);
+    struct rq_out *out = unwait_locked(call);
+    if (!out && !call->failing && peer->conn && peer->conn == call->conn) {
         /* Any other connection has ended, and completed its calls before the peer let go of it. */
         conn = rq_conn_retain(peer->conn);
     }

@@ -19,11 +19,13 @@ static struct rq_send_pool *pool;
 static struct rq_loop *loop;
 static atomic_int closed; /* completions with RMQ_ERR_CLOSED */
 static atomic_int others;
+static atomic_int maybe; /* of those closed, that may be stored */
 
 static void count(const rmq_send_result *result, const rmq_error *err, void *user)
 {
     (void)user;
     bool is_closed = !result && rmq_error_status(err) == RMQ_ERR_CLOSED;
+    atomic_fetch_add(&maybe, is_closed && rmq_error_maybe_stored(err));
     atomic_fetch_add(is_closed ? &closed : &others, 1);
 }
 
@@ -37,6 +39,7 @@ static void setup(void)
     pool->loop = loop;
     atomic_store(&closed, 0);
     atomic_store(&others, 0);
+    atomic_store(&maybe, 0);
 }
 
 /* Whatever a test did: nothing is active, and nothing is left for a sanitizer to find. */
@@ -94,6 +97,50 @@ START_TEST(a_send_that_was_started_is_told_by_the_shutdown)
     expect_completions(1);
     ck_assert(rq_send_is_cut(op)); /* the answer comes too late */
     expect_completions(1);
+}
+END_TEST
+
+/* None: not tried yet. Then one that was tried, one whose attempt stored nothing, and one that may
+ * have stored something before. */
+START_TEST(a_send_that_is_cut_off_says_whether_it_may_be_stored)
+{
+    struct rq_mpsc_node *claimed = NULL;
+    struct rq_send_op *op = take(RQ_SEND_ASYNC);
+    ck_assert(rq_send_started(op));
+    if (_i > 0) {
+        ck_assert(rq_send_try(op));
+    }
+    if (_i == 2) {
+        rq_send_not_stored(op);
+    } else if (_i == 3) {
+        op->maybe_stored = true;
+        ck_assert(rq_send_untry(op));
+        ck_assert(rq_send_try(op));
+    }
+    rq_send_pool_close(pool);
+    ck_assert_uint_eq(rq_send_pool_cut(pool, &claimed), 1);
+    ck_assert(!rq_send_try(op));
+    rq_send_complete_cut(claimed);
+    expect_completions(1);
+    ck_assert_int_eq(atomic_load(&maybe), _i % 2);
+    ck_assert(rq_send_is_cut(op));
+}
+END_TEST
+
+/* The next attempt reads the message again. */
+START_TEST(a_send_whose_attempt_was_taken_back_is_told_by_its_starter)
+{
+    struct rq_mpsc_node *claimed = NULL;
+    struct rq_send_op *op = take(RQ_SEND_ASYNC);
+    ck_assert(rq_send_try(op));
+    ck_assert(rq_send_untry(op));
+    rq_send_pool_close(pool);
+    ck_assert_uint_eq(rq_send_pool_cut(pool, &claimed), 1);
+    ck_assert_ptr_null(claimed);
+    ck_assert(!rq_send_untry(op));
+    ck_assert(rq_send_is_cut(op));
+    expect_completions(1);
+    ck_assert_int_eq(atomic_load(&maybe), 0);
 }
 END_TEST
 
@@ -174,6 +221,8 @@ Suite *send_pool_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_send_that_is_being_started_is_told_by_its_starter, 0, 2);
     tcase_add_test(tc, a_send_that_was_started_is_told_by_the_shutdown);
+    tcase_add_loop_test(tc, a_send_that_is_cut_off_says_whether_it_may_be_stored, 0, 4);
+    tcase_add_test(tc, a_send_whose_attempt_was_taken_back_is_told_by_its_starter);
     tcase_add_loop_test(tc, a_send_that_was_not_started_is_given_back_though_it_was_cut_off, 0, 5);
     tcase_add_test(tc, a_send_that_ends_while_it_is_started_is_not_cut_off);
     suite_add_tcase(suite, tc);
