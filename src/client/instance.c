@@ -68,6 +68,7 @@ static void free_instance(struct rq_instance *instance)
     rq_brokers_free(instance);
     rq_namesrv_destroy(instance->namesrv);
     rq_loop_put(instance->loop);
+    rq_mutex_destroy(&instance->line_lock);
     rq_mutex_destroy(&instance->route_lock);
     rq_free(instance->client_id);
     rq_free(instance->namespace_v2);
@@ -169,6 +170,7 @@ static rmq_status make_instance(const struct rq_instance_options *options,
     instance->signer = options->signer;
     instance->poll_interval_ms = options->poll_name_server_interval_ms;
     instance->heartbeat_interval_ms = options->heartbeat_broker_interval_ms;
+    rq_mutex_init(&instance->line_lock);
     rq_mutex_init(&instance->route_lock);
     rq_map_init(&instance->topics);
     rq_map_init(&instance->brokers);

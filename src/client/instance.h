@@ -86,6 +86,9 @@ struct rq_member_ops {
      * answered. */
     bool (*request)(struct rq_member *member, struct rq_peer *peer, const struct rq_header *header,
                     struct rq_in *frame);
+    /* Producer: a topic gets this route in place of another, and nobody has seen it yet. Within the
+     * line; no lock but that. */
+    void (*route_comes)(struct rq_member *member, struct rq_route *route);
 };
 
 struct rq_member {
@@ -140,6 +143,12 @@ struct rq_route *rq_instance_route(struct rq_instance *instance, struct rq_slice
 
 /* The same for who sends: NULL, too, when no queue of it takes messages; a look-up asks anew then. */
 struct rq_route *rq_instance_publish_route(struct rq_instance *instance, struct rq_slice topic);
+
+/* Sends to one queue wait in line for their broker. Who joins a line looks for the newest route
+ * within it; when a route has another address for a broker, those that wait go there before anybody
+ * sees it. Any thread, not twice; who is in it may take locks of rank 10 and more. */
+void rq_instance_enter_line(struct rq_instance *instance);
+void rq_instance_leave_line(struct rq_instance *instance);
 
 /* One look-up of a topic, with an answer in any case: done is called once, on the loop, never
  * within the call. default_queues > 0: for a send, an unknown topic gets TBW102's brokers. A

@@ -63,6 +63,7 @@ struct rq_instance {
 
     unsigned users; /* guarded by the registry's lock */
 
+    struct rq_mutex line_lock;  /* rank 9: guards no field, see rq_instance_enter_line */
     struct rq_mutex route_lock; /* rank 40 */
     struct rq_map topics;       /* guarded by route_lock; changed by the I/O thread only */
 

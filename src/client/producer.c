@@ -145,9 +145,15 @@ static bool answer_request(struct rq_member *member, struct rq_peer *peer,
     return true;
 }
 
+static void route_comes(struct rq_member *member, struct rq_route *route)
+{
+    struct rmq_producer *producer = RQ_CONTAINER_OF(member, struct rmq_producer, member);
+    rq_send_move_line(producer->pool, route);
+}
+
 static rmq_status join_instance(struct rmq_producer *producer, rmq_error **err)
 {
-    static const struct rq_member_ops ops = {.request = answer_request};
+    static const struct rq_member_ops ops = {.request = answer_request, .route_comes = route_comes};
     producer->member.group = producer->options.producer_group;
     producer->member.ops = &ops;
     struct add_member add = {.producer = producer};

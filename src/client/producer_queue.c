@@ -19,7 +19,6 @@
 #include "wire/namespace.h"
 #include "wire/names.h"
 #include "wire/properties.h"
-#include "wire/static_topic.h"
 
 /* a thread that waits for a route looks so often whether the producer is closed */
 #define ROUTE_SLICE_MS 200
@@ -101,26 +100,10 @@ rmq_status rq_target_set(struct rq_send_target *target, const rmq_send_options *
     return RMQ_OK;
 }
 
-static bool find_given(const struct rq_send_target *target, const struct rq_route *route,
-                       struct rq_route_queue *out)
-{
-    if (rq_broker_name_is_logical(target->broker_name)) {
-        const struct rq_route_queue *queue =
-            rq_route_find_logical(route, target->broker_name, target->queue_id);
-        *out = queue ? *queue : (struct rq_route_queue){0};
-    } else {
-        const struct rq_route_broker *broker =
-            rq_route_find_broker(route, rq_slice_str(target->broker_name));
-        *out = (struct rq_route_queue){
-            .broker = broker, .broker_name = broker ? broker->name : NULL, .id = target->queue_id};
-    }
-    return out->broker != NULL;
-}
-
 static rmq_status set_given(const struct rq_send_target *target, const struct rq_route *route,
                             struct rq_route_queue *queue, rmq_error **err)
 {
-    return find_given(target, route, queue)
+    return rq_route_find_queue(route, target->broker_name, target->queue_id, queue)
                ? RMQ_OK
                : rq_error_set(err, RMQ_ERR_NO_BROKER,
                               "broker %s is not in the route of topic %s, or not with queue %d",

@@ -17,6 +17,7 @@
 #include "net/client.h"
 #include "wire/command.h"
 #include "wire/route.h"
+#include "wire/static_topic.h"
 
 /* More is a damaged answer, or one that is to cost memory: a queue is a few bytes there and 16 here,
  * and each broker gets a connection. */
@@ -344,6 +345,21 @@ const struct rq_route_queue *rq_route_find_logical(const struct rq_route *route,
         }
     }
     return NULL;
+}
+
+bool rq_route_find_queue(const struct rq_route *route, const char *broker_name, int32_t id,
+                         struct rq_route_queue *out)
+{
+    if (rq_broker_name_is_logical(broker_name)) {
+        const struct rq_route_queue *queue = rq_route_find_logical(route, broker_name, id);
+        *out = queue ? *queue : (struct rq_route_queue){0};
+    } else {
+        const struct rq_route_broker *broker =
+            rq_route_find_broker(route, rq_slice_str(broker_name));
+        *out = (struct rq_route_queue){
+            .broker = broker, .broker_name = broker ? broker->name : NULL, .id = id};
+    }
+    return out->broker != NULL;
 }
 
 /* ---- all queues ---- */

@@ -85,6 +85,11 @@ const struct rq_route_broker *rq_route_find_broker(const struct rq_route *route,
 const struct rq_route_queue *rq_route_find_logical(const struct rq_route *route, const char *name,
                                                    int32_t id);
 
+/* Where a message queue is, be it a logical one or one of the broker that it is named after, whose
+ * ids are not looked at. false: not in this route. */
+bool rq_route_find_queue(const struct rq_route *route, const char *broker_name, int32_t id,
+                         struct rq_route_queue *out);
+
 /* Address of a broker id; NULL when there is none. */
 const char *rq_route_addr_of(const struct rq_route_broker *broker, int64_t id);
 

@@ -210,7 +210,7 @@ static void note_failure(struct rq_send_op *op, const char *words, int32_t code,
                 broker ? broker->name : "", addr ? addr : "no master", words);
 }
 
-static void note_status(struct rq_send_op *op, rmq_status status)
+void rq_send_note_status(struct rq_send_op *op, rmq_status status)
 {
     rmq_error *why = NULL;
     struct rq_peer *master = op->queue.broker ? op->queue.broker->sends : NULL;
@@ -240,17 +240,8 @@ static bool choose_queue(struct rq_send_op *op, int64_t now_ms)
     return queue != NULL;
 }
 
-static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
+rmq_status rq_send_call(struct rq_send_op *op, int64_t deadline_ms, enum rq_call_mode mode)
 {
-    struct rq_peer *master = op->queue.broker->sends;
-    if (!master) {
-        return RMQ_ERR_NO_BROKER;
-    }
-    bool spare =
-        !op->fixed_queue && rq_fault_has_spare(op->route, op->queue.broker->health, now_ms);
-    int64_t share =
-        rq_fault_share_ms(op->deadline_ms - now_ms, op->attempts_max - op->attempt,
-                          op->producer->options.send_msg_max_timeout_per_request_ms, spare);
     struct rq_out *out = NULL;
     rmq_status st = make_frame(op, 0, &out);
     if (st != RMQ_OK) {
@@ -263,10 +254,21 @@ static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
         rq_out_destroy(out);
         return RMQ_ERR_CLOSED;
     }
-    /* Sends to one queue keep their order: they wait in line for the connection, however often it
-     * cannot be made. */
-    enum rq_call_mode mode = spare ? RQ_FAIL_FAST : op->fixed_queue ? RQ_PATIENT : RQ_WAIT;
-    return rq_peer_call(master, &op->call, out, now_ms + share, mode);
+    return rq_peer_call(op->queue.broker->sends, &op->call, out, deadline_ms, mode);
+}
+
+static rmq_status start_call(struct rq_send_op *op, int64_t now_ms)
+{
+    if (!op->queue.broker->sends) {
+        return RMQ_ERR_NO_BROKER;
+    }
+    bool spare =
+        !op->fixed_queue && rq_fault_has_spare(op->route, op->queue.broker->health, now_ms);
+    int64_t share =
+        rq_fault_share_ms(op->deadline_ms - now_ms, op->attempts_max - op->attempt,
+                          op->producer->options.send_msg_max_timeout_per_request_ms, spare);
+    return op->fixed_queue ? rq_send_in_line(op, now_ms + share)
+                           : rq_send_call(op, now_ms + share, spare ? RQ_FAIL_FAST : RQ_WAIT);
 }
 
 static void blame_broker(struct rq_send_op *op, int64_t now_ms)
@@ -337,7 +339,7 @@ void rq_send_make_attempts(struct rq_send_op *op)
         if (!rq_send_untry(op)) {
             continue;
         }
-        note_status(op, st);
+        rq_send_note_status(op, st);
         if (is_own_fault(st)) {
             finish(op);
             return;
@@ -416,7 +418,7 @@ static void answered(struct rq_call *call, rmq_status status, struct rq_in *answ
     int64_t now = now_us / 1000;
     if (status != RMQ_OK) {
         note_maybe_stored(op, call->maybe_sent);
-        note_status(op, status);
+        rq_send_note_status(op, status);
         if (status == RMQ_ERR_CLOSED) {
             finish(op);
             return;

@@ -277,6 +277,10 @@ size_t rq_send_batch_fits(const struct rmq_producer *producer, const rmq_message
  * Completes through rq_send_deliver. */
 void rq_send_begin(struct rq_send_op *op);
 
+/* Loop, within the line of the instance: sends to a queue that wait for a broker which has another
+ * address in this route wait there now, in their order. */
+void rq_send_move_line(struct rq_send_pool *pool, struct rq_route *route);
+
 /* Loop. Behind rq_send_pool_cut: machines that pause come to their end. */
 void rq_send_release_paused(struct rq_send_pool *pool);
 

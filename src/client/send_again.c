@@ -15,19 +15,6 @@
 
 /* ---- a newer route ---- */
 
-/* The same logical queue, wherever it is; without it the old broker is asked once more. */
-static void take_newer_route(struct rq_send_op *op, struct rq_route *route)
-{
-    const struct rq_route_queue *queue =
-        rq_route_find_logical(route, op->queue.broker_name, op->queue.id);
-    if (queue) {
-        rq_route_retain(route);
-        op->queue = *queue;
-        rq_route_release(op->route);
-        op->route = route;
-    }
-}
-
 static void leader_found(struct rq_lookup *lookup, struct rq_route *route, const rmq_error *err)
 {
     struct rq_send_op *op = RQ_CONTAINER_OF(lookup, struct rq_send_op, lookup);
@@ -36,7 +23,7 @@ static void leader_found(struct rq_lookup *lookup, struct rq_route *route, const
         return;
     }
     if (route && op->fixed_queue) {
-        take_newer_route(op, route);
+        rq_send_take_route(op, route);
     }
     rq_send_make_attempts(op);
 }
@@ -77,6 +64,13 @@ static void go_on(struct rq_timer *timer)
     }
 }
 
+void rq_send_pause(struct rq_send_op *op, int64_t ms)
+{
+    rq_list_add_tail(&op->pool->paused, &op->pausing);
+    rq_timer_init(&op->pause, go_on);
+    rq_timer_start(rq_instance_loop(op->producer->instance), &op->pause, ms);
+}
+
 /* The pause doubles, and is another for each send, so that those that were refused together do not
  * come back together. false: there is no time left for it. */
 static bool start_pause(struct rq_send_op *op, int64_t now_ms)
@@ -87,9 +81,7 @@ static bool start_pause(struct rq_send_op *op, int64_t now_ms)
     if (now_ms + pause >= op->deadline_ms) {
         return false;
     }
-    rq_list_add_tail(&op->pool->paused, &op->pausing);
-    rq_timer_init(&op->pause, go_on);
-    rq_timer_start(rq_instance_loop(op->producer->instance), &op->pause, pause);
+    rq_send_pause(op, pause);
     return true;
 }
 

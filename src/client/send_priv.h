@@ -64,7 +64,26 @@ void rq_send_recycle(struct rq_send_op *op); /* all of it for one; without the l
 /* Makes attempts until one is under way or the send is over. */
 void rq_send_make_attempts(struct rq_send_op *op);
 
+/* The call of an attempt, to the broker of op->queue. Errors: RMQ_ERR_CLOSED (cut off) and those of
+ * rq_peer_call. */
+rmq_status rq_send_call(struct rq_send_op *op, int64_t deadline_ms, enum rq_call_mode mode);
+
+/* What an attempt met with that got no answer. */
+void rq_send_note_status(struct rq_send_op *op, rmq_status status);
+
+/* ---- send_line.c ---- */
+
+/* The call of an attempt to a fixed queue: sends to one queue keep their order, so one that finds
+ * no connection waits in line, at the newest address of its broker, however often there is none. */
+rmq_status rq_send_in_line(struct rq_send_op *op, int64_t deadline_ms);
+
+/* The same message queue, wherever it is by this route; without it there all stays. */
+void rq_send_take_route(struct rq_send_op *op, struct rq_route *route);
+
 /* ---- send_again.c: loop ---- */
+
+/* Goes on after so many ms: with the next attempt, or with the end when there is none. */
+void rq_send_pause(struct rq_send_op *op, int64_t ms);
 
 /* A busy broker that no other can stand in for gets some time: attempts at once would all fall into
  * the same moment. false: not now. */

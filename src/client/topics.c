@@ -147,6 +147,27 @@ static void tell_watches(struct rq_topic *topic)
     }
 }
 
+void rq_instance_enter_line(struct rq_instance *instance)
+{
+    rq_mutex_lock(&instance->line_lock);
+}
+
+void rq_instance_leave_line(struct rq_instance *instance)
+{
+    rq_mutex_unlock(&instance->line_lock);
+}
+
+static void tell_producers(struct rq_instance *instance, struct rq_route *route)
+{
+    RQ_LIST_FOREACH_SAFE(node, next, &instance->members)
+    {
+        struct rq_member *member = RQ_CONTAINER_OF(node, struct rq_member, node);
+        if (member->ops->route_comes) {
+            member->ops->route_comes(member, route);
+        }
+    }
+}
+
 static void apply_route(struct rq_topic *topic, struct rq_route *route)
 {
     struct rq_instance *instance = topic->instance;
@@ -156,9 +177,14 @@ static void apply_route(struct rq_topic *topic, struct rq_route *route)
         rq_brokers_apply(instance, old, true);
         return;
     }
+    rq_instance_enter_line(instance);
+    if (old) {
+        tell_producers(instance, route);
+    }
     rq_mutex_lock(&instance->route_lock);
     topic->route = route;
     rq_mutex_unlock(&instance->route_lock);
+    rq_instance_leave_line(instance);
     rq_route_release(old);
     if (topic->missed) {
         RQ_LOG(WARN, "the topic is there now", "topic=%s", topic->name);

@@ -41,7 +41,7 @@ static rmq_status hopeless_locked(const struct rq_peer *peer, enum rq_call_mode 
         return RMQ_ERR_CLOSED;
     }
     if (mode != RQ_FAIL_FAST) {
-        return RMQ_OK;
+        return mode == RQ_AT_ONCE ? RMQ_ERR_DISCONNECTED : RMQ_OK;
     }
     if (peer->failing) {
         return peer->failure;
