@@ -20,19 +20,25 @@ work=$(mktemp -d "${DIR:-/var/tmp}/rmq-flush-XXXXXX")
 [ -d "$cache/jars-5.3.3" ] || { echo "no real broker in $cache: tests/interop/setup.sh brings it" >&2; exit 1; }
 "$rmq" broker --namesrv-port 0 --set listenPort=0 --set brokerIP1=127.0.0.1 --set "storePathRootDir=$work/ours.d" \
     --set flushDiskType=SYNC_FLUSH > "$work/ours" 2> "$work/ours.err" &
-pids="$pids $!"
+ours_pid=$!
+pids="$pids $ours_pid"
 RMQ_INTEROP_CACHE=$cache tests/interop/real.sh 5.3.3 "$port" "$work/real.d" flushDiskType=SYNC_FLUSH > "$work/real" 2> "$work/real.err" &
 pids="$pids $!"
 wait_ready "$work/ours"
 wait_ready "$work/real"
 ours=$(namesrv_of "$work/ours")
 real=$(namesrv_of "$work/real")
+real_pids=$(pids_of "$work/real")
 
 # rate NAMESRV THREADS COUNT: messages a second, all acknowledged
 rate() {
     "$rmq" bench produce -n "$1" -t Flush --mode sync --threads "$2" --count "$3" --warmup $(($3 / 10)) --size 1024 -o json |
         sed -n 's/.*"msgs_per_s":\([0-9]*\).*"errors":0.*/\1/p'
 }
+
+# The turn of each, in which the other stands still.
+turn_of_ours() { without "$real_pids" rate "$ours" "$1" $((60000 / scale)); }
+turn_of_real() { without "$ours_pid" rate "$real" "$1" $((20000 / scale)); }
 
 median() { sort -n | sed -n "$(((rounds + 1) / 2))p"; }
 
@@ -45,8 +51,8 @@ for threads in 16 64; do
     : > "$work/rates.ours"
     : > "$work/rates.real"
     for _ in $(seq "$rounds"); do
-        rate "$ours" $threads $((60000 / scale)) >> "$work/rates.ours"
-        rate "$real" $threads $((20000 / scale)) >> "$work/rates.real"
+        turn_of_ours $threads >> "$work/rates.ours"
+        turn_of_real $threads >> "$work/rates.real"
     done
     a=$(median < "$work/rates.ours")
     b=$(median < "$work/rates.real")

@@ -36,6 +36,7 @@ sync_count=$((200000 / scale)) async_count=$((400000 / scale)) consume_count=$((
 go=
 java=
 real=
+real_pids=
 [ ! -x "$cache/gobench" ] || go=$cache/gobench
 [ ! -x "$cache/javabench" ] || java=$cache/javabench
 [ ! -d "$cache/jars-5.3.3" ] || real=1
@@ -53,8 +54,8 @@ start_real() {
     pids="$pids $!"
     wait_ready "$work/real"
     real_ns=$(namesrv_of "$work/real")
-    real_pid=$(sed -n 's/^ready .*pids=\([0-9]*\).*/\1/p' "$work/real")
-    real_ns_pid=$(sed -n 's/^ready .*pids=[0-9]*,\([0-9]*\).*/\1/p' "$work/real")
+    real_pids=$(pids_of "$work/real")
+    real_pid=${real_pids% *}
 }
 
 value() { sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" <<< "$2"; }
@@ -245,7 +246,8 @@ real_rss=-
 real_threads=-
 if [ -n "$real" ]; then
     start_real
-    read -r real_rss real_threads < <(idle_of "$real_pid" "$real_ns_pid")
+    # shellcheck disable=SC2086
+    read -r real_rss real_threads < <(idle_of $real_pids)
 fi
 if [ "$what" = broker ]; then
     :
@@ -272,7 +274,7 @@ broker_row "async" 6 "${ours_costs[0]}" "${real_costs[0]}"
 broker_row "sync" 14 "${ours_costs[1]}" "${real_costs[1]}"
 broker_row "consume" 0.6 "${ours_costs[2]}" "${real_costs[2]}"
 broker_row "  bare bytes of consume" "that" "$(measure bare "$B/bench/bare_bench" serve "$consume_count")"
-read -r ours_rate ours_p99 < <(mixed "$ours_ns")
+read -r ours_rate ours_p99 < <(without "$real_pids" mixed "$ours_ns")
 real_rate=-
 real_p99=-
 [ -z "$real" ] || read -r real_rate real_p99 < <(mixed "$real_ns")
