@@ -140,6 +140,7 @@ START_TEST(an_index_file_that_was_cut_short_is_made_again_once)
     for (int crashed = 0; crashed < 2; crashed++) {
         fill();
         append_many("T", 2, 0, 300, "KEYS\1late\2"); /* an index file takes 199 */
+        wait_for_line("queue 2 0 300 T\n");          /* a copy finds no file that goes away */
         int files = index_files();
         ck_assert_int_gt(files, 1);
         if (crashed) {
