@@ -181,8 +181,7 @@ static rmq_status tell_one(struct rq_propfile *file, const char *name, rq_propfi
         st = rq_error_set(err, st, "out of memory");
     } else if (st) {
         st = rq_error_set(err, st, "%s%s%d: %s", name ? name : "line ", name ? ":" : "", file->line,
-                          file->has_separator ? rmq_error_message(detail)
-                                              : "no \"=\" in the line");
+                          file->has_separator ? rmq_error_message(detail) : "no \"=\" in the line");
     }
     rmq_error_destroy(detail);
     return st;

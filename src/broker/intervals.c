@@ -31,8 +31,8 @@ static void check_clients(const struct rq_broker_options *options)
     }
     if (idle_s > 0 && idle_s * 1000 <= CLIENT_HEARTBEAT_MS) {
         RQ_LOG(WARN, "connections are closed before the next heartbeat of clients",
-               "serverChannelMaxIdleTimeSeconds=%lld heartbeatBrokerInterval=%d",
-               (long long)idle_s, CLIENT_HEARTBEAT_MS);
+               "serverChannelMaxIdleTimeSeconds=%lld heartbeatBrokerInterval=%d", (long long)idle_s,
+               CLIENT_HEARTBEAT_MS);
     }
 }
 

@@ -30,10 +30,9 @@ rmq_error *rq_send_cut_error(const struct rq_send_op *op)
         rq_buf_addf(&where, "; broker %s (%s)%s%s", broker->name, addr ? addr : "no master",
                     why ? ": " : "", why ? rmq_error_message(why) : "");
     }
-    rq_error_set(&err, RMQ_ERR_CLOSED,
-                 "send to topic %s: the producer was shut down before it was %s%s",
-                 op->text.len ? op->text.data : "", tried ? "answered" : "sent",
-                 rq_buf_cstr(&where));
+    rq_error_set(
+        &err, RMQ_ERR_CLOSED, "send to topic %s: the producer was shut down before it was %s%s",
+        op->text.len ? op->text.data : "", tried ? "answered" : "sent", rq_buf_cstr(&where));
     rq_error_set_broker(err, broker ? broker->name : "");
     rq_error_mark(err, false, tried);
     rmq_error_destroy(why);

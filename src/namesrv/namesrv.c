@@ -53,9 +53,8 @@ static void stop_timer(void *arg)
 static rmq_status prepare(struct rmq_namesrv *namesrv, const struct rq_namesrv_options *options,
                           rmq_error **err)
 {
-    rmq_status st =
-        options ? rq_table_copy(&rq_namesrv_options_table, &namesrv->options, options)
-                : rq_namesrv_options_init(&namesrv->options, err);
+    rmq_status st = options ? rq_table_copy(&rq_namesrv_options_table, &namesrv->options, options)
+                            : rq_namesrv_options_init(&namesrv->options, err);
     if (st) {
         return rq_error_set(err, st, "out of memory");
     }
@@ -70,8 +69,8 @@ static rmq_status prepare(struct rmq_namesrv *namesrv, const struct rq_namesrv_o
     namesrv->info.scan_ms = namesrv->options.scan_not_active_broker_interval;
     if (namesrv->info.scan_ms > RQ_BROKER_EXPIRES_MS) {
         RQ_LOG(WARN, "brokers that have died would be forgotten late",
-               "scanNotActiveBrokerInterval=%lld forgotten_ms=%d",
-               (long long)namesrv->info.scan_ms, RQ_BROKER_EXPIRES_MS);
+               "scanNotActiveBrokerInterval=%lld forgotten_ms=%d", (long long)namesrv->info.scan_ms,
+               RQ_BROKER_EXPIRES_MS);
     }
     if (namesrv->options.need_wait_for_service) {
         namesrv->ready_ms =
@@ -184,8 +183,7 @@ rmq_status rmq_namesrv_start_file(const char *address, int port, const char *pat
         return rq_error_set(err, RMQ_ERR_INVALID, "name server: path and out must be given");
     }
     rmq_status st = rq_propfile_read(path, &text, err);
-    st = st ? st
-            : start_with(address, port, rq_slice(text.data, text.len), path, out, err);
+    st = st ? st : start_with(address, port, rq_slice(text.data, text.len), path, out, err);
     rq_buf_free(&text);
     return st;
 }

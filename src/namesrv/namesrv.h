@@ -33,8 +33,8 @@ struct rmq_namesrv {
  * host is what clients are told, or NULL: both are bindAddress, else 127.0.0.1. port -1, with
  * options only = listenPort. given: copied; NULL = the defaults. */
 rmq_status rq_namesrv_start_on(struct rq_loop *loop, const char *address, const char *host,
-                               int port, const struct rq_namesrv_options *given,
-                               rmq_namesrv **out, rmq_error **err);
+                               int port, const struct rq_namesrv_options *given, rmq_namesrv **out,
+                               rmq_error **err);
 
 /* One request, answered. Loop thread. */
 void rq_namesrv_process(struct rmq_namesrv *namesrv, struct rq_conn *conn, struct rq_in *in);

@@ -86,8 +86,8 @@ static rmq_status load_property(void *user, struct rq_propfile *line, rmq_error 
                loading->name ? loading->name : "-", line->line, key);
         return RMQ_OK;
     }
-    return rq_table_set(&rq_namesrv_options_table, loading->options, key,
-                        rq_buf_cstr(&line->value), err);
+    return rq_table_set(&rq_namesrv_options_table, loading->options, key, rq_buf_cstr(&line->value),
+                        err);
 }
 
 rmq_status rq_namesrv_options_load(struct rq_namesrv_options *options, struct rq_slice text,

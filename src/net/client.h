@@ -48,8 +48,8 @@ struct rq_peers_options {
 enum rq_call_mode {
     RQ_WAIT, /* not connected: wait for the connection, until the deadline or a failed attempt */
     RQ_FAIL_FAST, /* as RQ_WAIT, but fail at once while attempts fail or one takes very long */
-    RQ_PATIENT, /* wait until the deadline, whatever fails in between */
-    RQ_AT_ONCE  /* do not wait: RMQ_ERR_DISCONNECTED */
+    RQ_PATIENT,   /* wait until the deadline, whatever fails in between */
+    RQ_AT_ONCE    /* do not wait: RMQ_ERR_DISCONNECTED */
 };
 
 /* Keeps a reference to the loop. Any thread. */

@@ -371,7 +371,7 @@ struct rq_store_info {
     uint64_t get_bytes;
     bool writable;
     char reason[RQ_PUT_REASON_MAX]; /* why it is not, for people; "" when it is */
-    double disk_used_ratio; /* of the commit log's partition, 0…1, -1 = unknown */
+    double disk_used_ratio;         /* of the commit log's partition, 0…1, -1 = unknown */
 };
 void rq_store_info(struct rq_store *store, struct rq_store_info *out);
 

@@ -133,8 +133,7 @@ static void a_count_is_kept_though_messages_come_in_batches(void)
              "consume -n '%s' -t %s -g batches --set consumeMessageBatchMaxSize=32 --from first "
              "-c 10 | awk '{ print $NF }' | paste -sd' '",
              cluster.namesrv, cluster.topic);
-    expect_end(words, 0,
-               "body-0 body-1 body-2 body-3 body-4 body-5 body-6 body-7 body-8 body-9\n");
+    expect_end(words, 0, "body-0 body-1 body-2 body-3 body-4 body-5 body-6 body-7 body-8 body-9\n");
     expect_end(words, 0,
                "body-10 body-11 body-12 body-13 body-14 body-15 body-16 body-17 body-18 body-19\n");
     tl_cluster_stop(&cluster);

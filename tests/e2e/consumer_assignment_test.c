@@ -174,7 +174,8 @@ static void a_group_is_switched_between_pull_and_pop_without_loss(void)
         wait_shares(&cluster, first, pops ? 1 : 0, pops ? 0 : 2);
         wait_shares(&cluster, second, pops ? 1 : 0, pops ? 0 : 2);
     }
-    tl_seen_wait(&seen, 800, 90000); /* a real broker looks after what was popped in steps of 10 s */
+    tl_seen_wait(&seen, 800,
+                 90000); /* a real broker looks after what was popped in steps of 10 s */
     printf("%d deliveries of 800\n", atomic_load(&seen.total));
     rmq_consumer_destroy(first);
     rmq_consumer_destroy(second);

@@ -29,7 +29,7 @@
 #define CODE_PULL_OFFSET_MOVED 21
 #define CODE_QUERY_NOT_FOUND   22
 
-#define OWN       10                /* messages of the queue among those of elsewhere */
+#define OWN       10                 /* messages of the queue among those of elsewhere */
 #define ELSEWHERE ((int64_t)1 << 40) /* offset of those */
 
 #define MANY 300 /* popped at once, more than acknowledgements of one request */

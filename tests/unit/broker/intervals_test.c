@@ -82,13 +82,13 @@ START_TEST(a_name_server_tells_that_it_looks_seldom)
     rmq_namesrv *namesrv = NULL;
     lines = 0;
     rmq_log_set(RMQ_LOG_WARN, take_line, NULL);
-    ck_assert_int_eq(rmq_namesrv_start_properties(
-                         NULL, 0, "scanNotActiveBrokerInterval=120000\n", &namesrv, NULL),
+    ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, "scanNotActiveBrokerInterval=120000\n",
+                                                  &namesrv, NULL),
                      RMQ_OK);
     rmq_namesrv_stop(namesrv);
     ck_assert_msg(lines == 0, "%s", last);
-    ck_assert_int_eq(rmq_namesrv_start_properties(
-                         NULL, 0, "scanNotActiveBrokerInterval=120001\n", &namesrv, NULL),
+    ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, "scanNotActiveBrokerInterval=120001\n",
+                                                  &namesrv, NULL),
                      RMQ_OK);
     rmq_namesrv_stop(namesrv);
     rmq_log_set(RMQ_LOG_WARN, NULL, NULL);

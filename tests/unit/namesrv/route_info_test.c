@@ -93,9 +93,8 @@ END_TEST
 START_TEST(a_broker_that_asks_for_a_quicker_look_than_there_is_is_told_once)
 {
     const struct rq_topic_table table = {0};
-    struct rq_hdr_register_broker header = {.broker_name = name("b"),
-                                            .broker_addr = name("10.0.0.2:10911"),
-                                            .cluster_name = name("C")};
+    struct rq_hdr_register_broker header = {
+        .broker_name = name("b"), .broker_addr = name("10.0.0.2:10911"), .cluster_name = name("C")};
     const struct rq_live_addr *master = NULL;
     RQ_SET(register_broker, &header, heartbeat_timeout_ms, 10000);
     info.scan_ms = 10000;

@@ -304,8 +304,8 @@ START_TEST(an_index_that_is_gone_is_missing)
     ck_assert_int_eq(rq_sys_rmtree(fixture_path(&fix, "index")), 0);
     ck_assert_int_eq(look_verify(&fix).index_entries_missing, 3 * LOOK_MESSAGES);
     ck_assert_int_eq(verify_and_tell(&fix, finding), RMQ_STORE_REBUILD);
-    ck_assert_msg(strstr(finding, "no key index, 1800 keys") && strstr(finding, "next start"),
-                  "%s", finding);
+    ck_assert_msg(strstr(finding, "no key index, 1800 keys") && strstr(finding, "next start"), "%s",
+                  finding);
     fixture_open(&fix);
     fixture_close(&fix);
     ck_assert_int_eq(verify_and_tell(&fix, finding), RMQ_STORE_WHOLE);
