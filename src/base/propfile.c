@@ -212,7 +212,9 @@ rmq_status rq_propfile_read(const char *path, struct rq_buf *out, rmq_error **er
 {
     rq_buf_init(out, RQ_PROPFILE_MAX);
     rmq_status st = rq_sys_read_stream(path, RQ_PROPFILE_MAX, out, err);
-    return st == RMQ_ERR_NOT_FOUND ? RMQ_ERR_IO : st;
+    return st == RMQ_ERR_NOT_FOUND
+               ? rq_error_set(err, RMQ_ERR_IO, "%s", err ? rmq_error_message(*err) : "")
+               : st;
 }
 
 /* ---- editing ---- */

@@ -228,6 +228,11 @@ START_TEST(an_error_in_a_file_names_file_and_line)
     ck_assert_msg(strstr(rmq_error_message(err), "byte 12 is zero"), "%s", rmq_error_message(err));
     rmq_error_destroy(err);
     ck_assert_int_eq(unlink(path), 0);
+    err = NULL;
+    ck_assert_int_eq(rmq_namesrv_start_file(NULL, 0, path, &namesrv, &err), RMQ_ERR_IO);
+    ck_assert_int_eq(rmq_error_status(err), RMQ_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), path));
+    rmq_error_destroy(err);
     ck_assert_int_eq(rmq_namesrv_start_file(NULL, 0, path, &namesrv, NULL), RMQ_ERR_IO);
 }
 END_TEST
