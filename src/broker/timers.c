@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/fork.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -45,7 +45,7 @@ static void look(struct rq_task *task);
 static void close_journal(struct rq_timers *timers)
 {
     if (timers->fd >= 0) {
-        (void)close(timers->fd);
+        rq_fork_close(timers->fd);
         timers->fd = -1;
     }
 }
@@ -69,6 +69,7 @@ static rmq_status rewrite_journal_locked(struct rq_timers *timers, rmq_error **e
     if (st == RMQ_OK) {
         close_journal(timers);
         timers->fd = rq_sys_open(timers->path, O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
+        rq_fork_hide(timers->fd);
         timers->journal_bytes = 0;
         st = timers->fd >= 0
                  ? RMQ_OK

@@ -4,9 +4,12 @@
  * refused; written anew in time. */
 #include "unit/broker/raw.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/sys.h"
@@ -346,6 +349,46 @@ START_TEST(what_is_stored_is_delivered_when_maxMessageSize_is_lowered_meanwhile)
 }
 END_TEST
 
+/* Descriptors of the file of what is done, in this process. Makes no call of Check. */
+static int journals(void)
+{
+    char path[300];
+    char target[512];
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+        snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
+        ssize_t n = readlink(path, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        count += strstr(target, "/config/timerDone") != NULL;
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return count;
+}
+
+START_TEST(a_child_of_fork_does_not_have_the_file_of_what_is_done)
+{
+    int status = 0;
+    char path[] = "/tmp/rmq-unit-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    const char *const pairs[] = {"storePathRootDir", path, NULL};
+    start(pairs);
+    ck_assert_int_eq(journals(), 1);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(journals());
+    }
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(journals(), 1);
+    stop();
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
 Suite *timers_suite(void)
 {
     Suite *suite = suite_create("timers");
@@ -362,6 +405,7 @@ Suite *timers_suite(void)
     tcase_add_test(tcase, a_message_without_room_for_what_it_gets_later_is_refused_when_it_comes);
     tcase_add_test(tcase, a_message_in_a_log_that_is_kept_for_no_time_is_not_written_anew);
     tcase_add_test(tcase, what_is_stored_is_delivered_when_maxMessageSize_is_lowered_meanwhile);
+    tcase_add_test(tcase, a_child_of_fork_does_not_have_the_file_of_what_is_done);
     suite_add_tcase(suite, tcase);
     return suite;
 }
