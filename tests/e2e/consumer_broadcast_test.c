@@ -466,7 +466,7 @@ static void a_start_that_a_shutdown_overtakes_starts_nothing(void)
     TL_OK(rmq_consumer_shutdown(slow.consumer, 0, &err));
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     TL_CHECK(fd >= 0);
-    TL_EQUAL(close(fd), 0); /* the end of the file, for which the start waits */
+    TL_EQUAL(close(fd), 0);
     TL_EQUAL(pthread_join(thread, NULL), 0);
     TL_EQUAL(slow.status, RMQ_ERR_CLOSED);
     tl_send_some(&cluster, 0, 10);
