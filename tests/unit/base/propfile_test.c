@@ -127,6 +127,25 @@ START_TEST(a_changed_file_keeps_its_old_text_beside_it)
 }
 END_TEST
 
+START_TEST(a_file_may_be_a_pipe_where_others_may_not)
+{
+    int fds[2];
+    char path[64];
+    struct rq_buf text;
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(write(fds[1], "a=1\nb=2\n", 8), 8);
+    ck_assert_int_eq(close(fds[1]), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fds[0]);
+    rq_buf_init(&text, 0);
+    ck_assert_int_eq(rq_sys_read_file(path, 4096, &text, NULL), RMQ_ERR_IO);
+    rq_buf_free(&text);
+    ck_assert_int_eq(rq_propfile_read(path, &text, NULL), RMQ_OK);
+    ck_assert_str_eq(rq_buf_cstr(&text), "a=1\nb=2\n");
+    rq_buf_free(&text);
+    ck_assert_int_eq(close(fds[0]), 0);
+}
+END_TEST
+
 Suite *propfile_suite(void);
 
 Suite *propfile_suite(void)
@@ -140,6 +159,7 @@ Suite *propfile_suite(void)
     tcase_add_test(tcase, an_edit_changes_one_value_and_keeps_comments_and_order);
     tcase_add_test(tcase, a_value_that_was_written_is_read_as_it_was);
     tcase_add_test(tcase, a_changed_file_keeps_its_old_text_beside_it);
+    tcase_add_test(tcase, a_file_may_be_a_pipe_where_others_may_not);
     suite_add_tcase(suite, tcase);
     return suite;
 }
