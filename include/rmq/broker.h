@@ -75,7 +75,7 @@ RMQ_API rmq_status rmq_namesrv_start_properties(const char *address, int port,
 
 /* The same with the text of a file. Errors name it and the line; options changed by request are
  * written to it, unless it names another one (configStorePath). Errors: as above, RMQ_ERR_IO (no
- * such file). Since 0.1.0. */
+ * such file), RMQ_ERR_TOO_LARGE (more than 1 MiB). Since 0.1.0. */
 RMQ_API rmq_status rmq_namesrv_start_file(const char *address, int port, const char *path,
                                           rmq_namesrv **out, rmq_error **err);
 

@@ -202,7 +202,8 @@ rmq_status rq_propfile_each(struct rq_slice text, const char *name, rq_propfile_
         st = tell_one(&file, name, fn, user, err);
     }
     if (!st && rq_propfile_status(&file)) {
-        st = rq_error_set(err, rq_propfile_status(&file), "out of memory");
+        st = rq_propfile_status(&file);
+        st = rq_error_set(err, st, "%s: %s", name ? name : "properties", rmq_status_text(st));
     }
     rq_propfile_free(&file);
     return st;
