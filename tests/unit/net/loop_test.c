@@ -333,9 +333,12 @@ START_TEST(run_waits_and_runs_directly_on_the_loop)
 }
 END_TEST
 
+static struct rq_gate poster_is_out;
+
 static void put_inside(struct rq_task *task)
 {
     struct counted_task *counted = RQ_CONTAINER_OF(task, struct counted_task, task);
+    (void)rq_gate_wait(&poster_is_out, rq_deadline_ms(5000));
     rq_loop_put(posting_loop);
     atomic_fetch_add(counted->count, 1);
 }
@@ -345,8 +348,12 @@ START_TEST(the_last_reference_may_be_dropped_on_the_loop)
     int fds = count_fds();
     struct counted_task task = {.task.run = put_inside, .count = &posted_count};
     atomic_store(&posted_count, 0);
+    rq_gate_init(&poster_is_out);
     ck_assert_int_eq(rq_loop_create("test", &posting_loop, NULL), RMQ_OK);
+    rq_loop_retain(posting_loop); /* the task's */
     ck_assert(rq_loop_post(posting_loop, &task.task));
+    rq_loop_put(posting_loop);
+    rq_gate_open(&poster_is_out);
     wait_for(&posted_count, 1);
     int64_t deadline = rq_deadline_ms(5000);
     while (count_fds() != fds && rq_mono_ms() < deadline) {
