@@ -237,7 +237,7 @@ start_time_ms() {
 }
 
 broker_row() {  # NAME LIMIT OURS JAVA
-    printf '%-28s %8s | %8s %8s   at most %s\n' "$1" "$(ratio "$3" "$4")" "$3" "${4:--}" "$2"
+    printf '%-28s %8s | %8s %8s   at most %s\n' "$1" "$(ratio "$3" "${4:--}")" "$3" "${4:--}" "$2"
 }
 
 start_ours
