@@ -411,13 +411,15 @@ static void refused(struct rq_send_op *op, const struct rq_header *header, int64
 static void answered(struct rq_call *call, rmq_status status, struct rq_in *answer)
 {
     struct rq_send_op *op = RQ_CONTAINER_OF(call, struct rq_send_op, call);
+    if (status != RMQ_OK) {
+        note_maybe_stored(op, call->maybe_sent); /* also of one that was cut off meanwhile */
+    }
     if (rq_send_is_cut(op)) {
         return;
     }
     int64_t now_us = rq_mono_us();
     int64_t now = now_us / 1000;
     if (status != RMQ_OK) {
-        note_maybe_stored(op, call->maybe_sent);
         rq_send_note_status(op, status);
         if (status == RMQ_ERR_CLOSED) {
             finish(op);
