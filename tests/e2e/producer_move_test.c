@@ -13,11 +13,11 @@
 #include "lib/cases.h"
 #include "lib/cluster.h"
 #include "lib/fake_namesrv.h"
+#include "lib/line.h"
 #include "lib/port.h"
 #include "lib/usage.h"
 
 #define WAIT_MS 60000
-#define LINE    4000
 #define MOVES   40
 
 /* The only broker of a topic; a name server knows where it should be. */
@@ -105,44 +105,15 @@ static void a_send_to_a_queue_follows_its_broker_to_another_address(void)
     end(&moving);
 }
 
-struct in_line {
-    atomic_int *ends;
-    int64_t offset; /* -1: not stored */
-};
-
-static void note_place(const rmq_send_result *result, const rmq_error *err, void *user)
-{
-    struct in_line *sent = user;
-    sent->offset = err ? -1 : rmq_send_result_queue_offset(result);
-    atomic_fetch_add(sent->ends, 1);
-}
-
-static bool has_ended(void *arg)
-{
-    return atomic_load((atomic_int *)arg) == LINE;
-}
-
 struct line {
     struct moving moving;
-    struct in_line sent[LINE];
-    atomic_int ends;
+    struct tl_line sends;
 };
 
 static void *send_in_line(void *arg)
 {
     struct line *line = arg;
-    rmq_error *err = NULL;
-    rmq_send_options how;
-    rmq_send_options_init(&how, sizeof how);
-    how.sharding_key = "order-17";
-    for (int i = 0; i < LINE; i++) {
-        line->sent[i] = (struct in_line){.ends = &line->ends};
-        TL_OK(rmq_producer_send_async_with(line->moving.producer, line->moving.message, &how,
-                                           note_place, &line->sent[i], &err));
-        if (i % 2 == 1) {
-            tl_pause(1); /* so that the moves fall among them */
-        }
-    }
+    tl_line_send(&line->sends, line->moving.producer, line->moving.message);
     return NULL;
 }
 
@@ -163,10 +134,7 @@ static void sends_by_a_key_keep_their_order_while_their_broker_moves(void)
     }
     come(&line.moving);
     pthread_join(thread, NULL);
-    TL_CHECK(tl_wait(has_ended, &line.ends, WAIT_MS));
-    for (int i = 0; i < LINE; i++) {
-        TL_EQUAL(line.sent[i].offset, i);
-    }
+    tl_line_check(&line.sends, WAIT_MS);
     end(&line.moving);
 }
 

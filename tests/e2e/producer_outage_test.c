@@ -15,6 +15,7 @@
 #include "lib/cluster.h"
 #include "lib/detour.h"
 #include "lib/fake_namesrv.h"
+#include "lib/line.h"
 #include "lib/port.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
@@ -22,8 +23,7 @@
 #define WAIT_MS    15000
 #define SEND_V2    310
 #define DOWN_MS    2600 /* longer than three connections are tried */
-#define LINE       4000
-#define ATTEMPT_MS 500 /* half of what an attempt at the silent broker costs */
+#define ATTEMPT_MS 500  /* half of what an attempt at the silent broker costs */
 
 static int compare_ms(const void *a, const void *b)
 {
@@ -360,53 +360,17 @@ static void one_way_sends_wait_for_their_broker_and_lost_ones_are_told(void)
     late_stop(&late);
 }
 
-struct in_line {
-    atomic_int *ends;
-    int64_t offset; /* -1: not stored */
-};
-
-static void note_place(const rmq_send_result *result, const rmq_error *err, void *user)
-{
-    struct in_line *sent = user;
-    sent->offset = err ? -1 : rmq_send_result_queue_offset(result);
-    atomic_fetch_add(sent->ends, 1);
-}
-
-static bool has_ended(void *arg)
-{
-    return atomic_load((atomic_int *)arg) == LINE;
-}
-
-static void send_in_line(rmq_producer *producer, struct in_line *sent, atomic_int *ends)
-{
-    rmq_error *err = NULL;
-    rmq_send_options how;
-    rmq_send_options_init(&how, sizeof how);
-    how.sharding_key = "order-17";
-    rmq_message *message = tl_message("Topic", "outage", 6);
-    for (int i = 0; i < LINE; i++) {
-        sent[i] = (struct in_line){.ends = ends};
-        TL_OK(rmq_producer_send_async_with(producer, message, &how, note_place, &sent[i], &err));
-        if (i % 2 == 1) {
-            tl_pause(1); /* so that all tries to connect fall among them */
-        }
-    }
-    rmq_message_destroy(message);
-}
-
 static void sends_by_a_key_keep_their_order_while_the_broker_is_away(void)
 {
-    static struct in_line sent[LINE];
-    static atomic_int ends;
+    static struct tl_line line;
     struct late_broker late;
     late_begin(&late);
     rmq_producer *producer = tl_producer_on(tl_namesrv_addr(late.namesrv), WAIT_MS);
-    send_in_line(producer, sent, &ends);
+    rmq_message *message = tl_message("Topic", "outage", 6);
+    tl_line_send(&line, producer, message); /* all tries to connect fall among them */
+    rmq_message_destroy(message);
     pthread_join(late.thread, NULL);
-    TL_CHECK(tl_wait(has_ended, &ends, 2 * WAIT_MS));
-    for (int i = 0; i < LINE; i++) {
-        TL_EQUAL(sent[i].offset, i);
-    }
+    tl_line_check(&line, 2 * WAIT_MS);
     rmq_producer_destroy(producer);
     late_stop(&late);
 }
