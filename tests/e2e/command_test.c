@@ -92,16 +92,22 @@ static void a_name_server_takes_port_and_all_lines_of_its_file(void)
                1, "scanNotActiveBrokerInterval");
 }
 
+/* One queue with so many messages "body-0" …, the producer of which is gone. */
+static void begin_with(struct tl_cluster *cluster, int count)
+{
+    rmq_error *err = NULL;
+    tl_cluster_start(cluster, 1);
+    rmq_producer *producer = tl_producer(cluster);
+    tl_send(cluster, producer, "body", 0, count);
+    TL_OK(rmq_producer_shutdown(producer, 5000, &err));
+    rmq_producer_destroy(producer);
+}
+
 static void what_could_not_be_printed_is_not_consumed(void)
 {
     struct tl_cluster cluster;
     char words[200];
-    rmq_error *err = NULL;
-    tl_cluster_start(&cluster, 1);
-    rmq_producer *producer = tl_producer(&cluster);
-    tl_send(&cluster, producer, "body", 0, MESSAGES);
-    TL_OK(rmq_producer_shutdown(producer, 5000, &err));
-    rmq_producer_destroy(producer);
+    begin_with(&cluster, MESSAGES);
     snprintf(words, sizeof words, "consume -t %s -g printer --from first 2>&1 > /dev/full",
              cluster.topic);
     tl_expect(cluster.namesrv, words, 1, "standard output: No space left on device");
@@ -123,12 +129,7 @@ static void a_count_is_kept_though_messages_come_in_batches(void)
 {
     struct tl_cluster cluster;
     char words[500];
-    rmq_error *err = NULL;
-    tl_cluster_start(&cluster, 1);
-    rmq_producer *producer = tl_producer(&cluster);
-    tl_send(&cluster, producer, "body", 0, 20);
-    TL_OK(rmq_producer_shutdown(producer, 5000, &err));
-    rmq_producer_destroy(producer);
+    begin_with(&cluster, 20);
     snprintf(words, sizeof words,
              "consume -n '%s' -t %s -g batches --set consumeMessageBatchMaxSize=32 --from first "
              "-c 10 | awk '{ print $NF }' | paste -sd' '",
@@ -144,12 +145,7 @@ static void who_has_read_enough_ends_a_consumer_at_rest(void)
 {
     struct tl_cluster cluster;
     char words[500];
-    rmq_error *err = NULL;
-    tl_cluster_start(&cluster, 1);
-    rmq_producer *producer = tl_producer(&cluster);
-    tl_send(&cluster, producer, "body", 0, 1);
-    TL_OK(rmq_producer_shutdown(producer, 5000, &err));
-    rmq_producer_destroy(producer);
+    begin_with(&cluster, 1);
     snprintf(words, sizeof words,
              "version; { { timeout 50 ${B:-build/release}/rmq consume -n '%s' -t %s -g readers "
              "--from first; echo ended with $? >&3; } | head -1; } 3>&1",
