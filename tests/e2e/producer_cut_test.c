@@ -8,12 +8,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
 #include "lib/fake_namesrv.h"
-#include "lib/port.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
 
@@ -127,13 +125,9 @@ static void cut_each_kind(const char *namesrv, const char *topic, struct expecte
 static void no_send_that_waits_for_its_broker_may_be_stored(void)
 {
     char dead[64];
-    char brokers[128];
     static struct expected expected = {.words = {"topic Topic"}};
-    close(tl_port_silent(dead, sizeof dead));
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a-dead@%s", dead);
+    struct tl_namesrv *ns = tl_namesrv_of_dead("a-dead", dead, sizeof dead);
     snprintf(expected.words[1], sizeof expected.words[1], "a-dead (%s): connect to %s", dead, dead);
-    tl_namesrv_brokers(ns, "Topic", brokers, 4);
     cut_each_kind(tl_namesrv_addr(ns), "Topic", &expected, NULL, NULL);
     tl_namesrv_stop(ns);
 }
@@ -171,13 +165,9 @@ static void a_send_that_its_broker_has_got_may_be_stored(void)
 static void messages_of_a_batch_that_waits_are_not_stored(void)
 {
     char dead[64];
-    char brokers[128];
     rmq_error *err = NULL;
     static struct expected expected = {.words = {"topic Topic"}};
-    close(tl_port_silent(dead, sizeof dead));
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a-dead@%s", dead);
-    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    struct tl_namesrv *ns = tl_namesrv_of_dead("a-dead", dead, sizeof dead);
     rmq_producer *producer = producer_of(tl_namesrv_addr(ns), "cut", true, NULL);
     rmq_message *message = tl_message("Topic", "cut", 3);
     for (int i = 0; i < 20; i++) {
@@ -195,15 +185,11 @@ static void messages_of_a_batch_that_waits_are_not_stored(void)
 static void what_was_told_as_unsent_is_not_sent_later(void)
 {
     char addr[64];
-    char brokers[128];
     rmq_error *err = NULL;
     rmq_broker *broker = NULL;
     rmq_broker_config *config = NULL;
     static struct expected expected = {.words = {"topic Topic", "broker late"}};
-    close(tl_port_silent(addr, sizeof addr));
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "late@%s", addr);
-    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    struct tl_namesrv *ns = tl_namesrv_of_dead("late", addr, sizeof addr);
     rmq_producer *other = producer_of(tl_namesrv_addr(ns), "other", false, NULL);
     cut_each_kind(tl_namesrv_addr(ns), "Topic", &expected, NULL, NULL);
     TL_OK(rmq_broker_config_create(&config, &err));

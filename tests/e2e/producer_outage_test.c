@@ -153,12 +153,8 @@ static void b08_late_answers_make_a_second_message_only_for_a_logged_retry(void)
 static void a_dead_broker_gives_an_error_that_names_it(void)
 {
     char dead[64];
-    char brokers[128];
     rmq_error *err = NULL;
-    close(tl_port_silent(dead, sizeof dead));
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "a-dead@%s", dead);
-    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    struct tl_namesrv *ns = tl_namesrv_of_dead("a-dead", dead, sizeof dead);
     rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), 2000);
     rmq_message *message = tl_message("Topic", "outage", 6);
     int64_t start = tl_now_ms();
@@ -217,18 +213,15 @@ static const char handle[] =
 static void a_recall_that_nobody_listens_to_says_so(void)
 {
     char dead[64];
-    char brokers[128];
+    char words[128];
     rmq_error *err = NULL;
-    close(tl_port_silent(dead, sizeof dead));
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "broker-a@%s", dead);
-    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    struct tl_namesrv *ns = tl_namesrv_of_dead("broker-a", dead, sizeof dead);
     rmq_message *message = tl_message("Topic", "outage", 6);
     rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
     expect_unreached(producer, message, 600);
     TL_EQUAL(rmq_producer_recall(producer, "Topic", handle, 20, &err), RMQ_ERR_CONNECT);
-    snprintf(brokers, sizeof brokers, "connect to %s: Connection refused", dead);
-    TL_CHECK(strstr(rmq_error_message(err), brokers) != NULL);
+    snprintf(words, sizeof words, "connect to %s: Connection refused", dead);
+    TL_CHECK(strstr(rmq_error_message(err), words) != NULL);
     rmq_error_destroy(err);
     rmq_producer_destroy(producer);
     rmq_message_destroy(message);

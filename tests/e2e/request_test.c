@@ -16,7 +16,6 @@
 #include "lib/command.h"
 #include "lib/detour.h"
 #include "lib/fake_namesrv.h"
-#include "lib/port.h"
 #include "lib/usage.h"
 
 #define WAIT_MS  20000
@@ -231,13 +230,9 @@ static void a_request_that_cannot_be_sent_fails_as_a_send_does(void)
 static void a_request_that_no_broker_takes_says_so(void)
 {
     char dead[64];
-    char brokers[128];
     rmq_error *err = NULL;
     const rmq_message_view *reply = NULL;
-    close(tl_port_silent(dead, sizeof dead));
-    struct tl_namesrv *ns = tl_namesrv_start();
-    snprintf(brokers, sizeof brokers, "dead@%s", dead);
-    tl_namesrv_brokers(ns, "Topic", brokers, QUEUES);
+    struct tl_namesrv *ns = tl_namesrv_of_dead("dead", dead, sizeof dead);
     rmq_producer *producer = tl_producer_on(tl_namesrv_addr(ns), WAIT_MS);
     rmq_message *message = tl_message("Topic", "hello", 5);
     int64_t start = tl_now_ms();

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/frame_server.h"
+#include "lib/port.h"
 
 enum { MAX_ROUTES = 32, ROUTE = 105, NO_ROUTE = 17 };
 
@@ -118,6 +120,16 @@ void tl_namesrv_brokers(struct tl_namesrv *ns, const char *topic, const char *br
     size_t n = strlen(body);
     snprintf(body + n, sizeof body - n, "],\"filterServerTable\":{},\"queueDatas\":[%s]}", tail);
     tl_namesrv_route(ns, topic, 0, body);
+}
+
+struct tl_namesrv *tl_namesrv_of_dead(const char *broker, char *addr, size_t room)
+{
+    char brokers[128];
+    struct tl_namesrv *ns = tl_namesrv_start();
+    close(tl_port_silent(addr, room));
+    (void)snprintf(brokers, sizeof brokers, "%s@%s", broker, addr);
+    tl_namesrv_brokers(ns, "Topic", brokers, 4);
+    return ns;
 }
 
 void tl_namesrv_silent(struct tl_namesrv *ns, bool on)

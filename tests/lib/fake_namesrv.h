@@ -8,6 +8,7 @@
 #define RQ_TESTS_LIB_FAKE_NAMESRV_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct tl_namesrv;
@@ -21,6 +22,10 @@ void tl_namesrv_route(struct tl_namesrv *ns, const char *topic, int code, const 
 
 /* The usual route: brokers "name@host:port,name@host:port", so many queues each, perm 6. */
 void tl_namesrv_brokers(struct tl_namesrv *ns, const char *topic, const char *brokers, int queues);
+
+/* One that leads topic "Topic" to a broker which refuses connections, with four queues; addr gets its
+ * address. */
+struct tl_namesrv *tl_namesrv_of_dead(const char *broker, char *addr, size_t room);
 
 void tl_namesrv_silent(struct tl_namesrv *ns, bool on); /* accepts and reads, answers nothing */
 uint64_t tl_namesrv_asked(struct tl_namesrv *ns);       /* requests so far */
