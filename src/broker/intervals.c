@@ -5,8 +5,7 @@
 
 #include "base/log.h"
 #include "namesrv/route_info.h"
-
-#define CLIENT_HEARTBEAT_MS 30000 /* heartbeatBrokerInterval of a client unless set */
+#include "wire/heartbeat.h"
 
 /* One registration that gets no answer, until the next one is made. */
 static void check_registration(const struct rq_broker_options *options)
@@ -24,15 +23,15 @@ static void check_clients(const struct rq_broker_options *options)
 {
     int64_t expires_ms = options->channel_expired_timeout;
     int64_t idle_s = options->server_channel_max_idle_time_seconds;
-    if (expires_ms <= CLIENT_HEARTBEAT_MS) {
+    if (expires_ms <= RQ_HEARTBEAT_INTERVAL_MS) {
         RQ_LOG(WARN, "clients are forgotten before their next heartbeat, unless theirs is shorter",
                "channelExpiredTimeout=%lld heartbeatBrokerInterval=%d", (long long)expires_ms,
-               CLIENT_HEARTBEAT_MS);
+               RQ_HEARTBEAT_INTERVAL_MS);
     }
-    if (idle_s > 0 && idle_s * 1000 <= CLIENT_HEARTBEAT_MS) {
+    if (idle_s > 0 && idle_s * 1000 <= RQ_HEARTBEAT_INTERVAL_MS) {
         RQ_LOG(WARN, "connections are closed before the next heartbeat of clients",
                "serverChannelMaxIdleTimeSeconds=%lld heartbeatBrokerInterval=%d", (long long)idle_s,
-               CLIENT_HEARTBEAT_MS);
+               RQ_HEARTBEAT_INTERVAL_MS);
     }
 }
 

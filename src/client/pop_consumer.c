@@ -20,13 +20,13 @@
 #include "client/queue_ask.h"
 #include "client/queue_list.h"
 #include "client/waiter.h"
+#include "wire/heartbeat.h"
 #include "wire/names.h"
 #include "wire/pop.h"
 #include "wire/subscription.h"
 
 #define GRACE_MS         10000 /* beyond the time that the broker holds a pop back */
 #define ROUTE_TIMEOUT_MS 5000
-#define HEARTBEAT_MS     30000 /* it has none of its own */
 #define POLL_MOST_MS     86400000
 
 struct pop_op {
@@ -346,15 +346,15 @@ static rmq_status open_inside(void *handle, rmq_error **err)
 {
     struct rmq_pop_consumer *consumer = handle;
     const rmq_pop_consumer_options *own = &consumer->options;
-    const struct rq_instance_options wanted = {.namesrv_addr = own->namesrv_addr,
-                                               .client_ip = own->client_ip,
-                                               .instance_name = own->instance_name,
-                                               .unit_name = own->unit_name,
-                                               .namespace_v2 = own->namespace_v2,
-                                               .poll_name_server_interval_ms =
-                                                   own->poll_name_server_interval_ms,
-                                               .heartbeat_broker_interval_ms = HEARTBEAT_MS,
-                                               .serialize_type = own->serialize_type};
+    const struct rq_instance_options wanted = {
+        .namesrv_addr = own->namesrv_addr,
+        .client_ip = own->client_ip,
+        .instance_name = own->instance_name,
+        .unit_name = own->unit_name,
+        .namespace_v2 = own->namespace_v2,
+        .poll_name_server_interval_ms = own->poll_name_server_interval_ms,
+        .heartbeat_broker_interval_ms = RQ_HEARTBEAT_INTERVAL_MS,
+        .serialize_type = own->serialize_type};
     rq_callbacks_init(&consumer->callbacks);
     rq_list_init(&consumer->pops);
     atomic_init(&consumer->turn, 0);

@@ -19,6 +19,8 @@
 #include "base/slice.h"
 #include "wire/subscription.h"
 
+#define RQ_HEARTBEAT_INTERVAL_MS 30000 /* heartbeatBrokerInterval of a client unless it is set */
+
 enum rq_consume_type { RQ_CONSUME_ACTIVELY, RQ_CONSUME_PASSIVELY, RQ_CONSUME_POP };
 
 enum rq_message_model { RQ_MODEL_CLUSTERING, RQ_MODEL_BROADCASTING };
