@@ -17,6 +17,11 @@ int64_t rq_mono_us(void)
     return clock_us(CLOCK_MONOTONIC);
 }
 
+int64_t rq_thread_cpu_us(void)
+{
+    return clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t rq_mono_ms(void)
 {
     return clock_us(CLOCK_MONOTONIC) / 1000;

@@ -10,6 +10,7 @@
 int64_t rq_mono_ms(void);
 int64_t rq_mono_us(void);
 int64_t rq_wall_ms(void);
+int64_t rq_thread_cpu_us(void); /* processor time of the calling thread so far */
 
 #define RQ_FOREVER INT64_MAX /* a deadline that never comes */
 

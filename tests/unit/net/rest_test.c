@@ -10,6 +10,7 @@
 #define SECOND_US ((int64_t)1000000)
 #define WAKE_US   10 /* from a frame's coming to the loop's seeing it */
 #define FRAME_US  4  /* to handle one */
+#define TURN_US   12 /* of processor time that a turn costs beside its frames */
 #define MOST      64
 
 /* A loop and its peers. Each has one frame under way, due at a time; the next follows after gap_us:
@@ -25,6 +26,8 @@ struct peers {
     int64_t turns;
     int64_t rested_us;
     int64_t longest_us;
+    int64_t turn_us; /* TURN_US if not told otherwise */
+    int64_t cpu_us;
     uint32_t seed;
 };
 
@@ -38,8 +41,11 @@ static int64_t next_gap(struct peers *peers)
 
 static struct peers peers_of(int count, int64_t gap_us, bool answered_first)
 {
-    struct peers peers = {
-        .count = count, .gap_us = gap_us, .answered_first = answered_first, .now = SECOND_US};
+    struct peers peers = {.count = count,
+                          .gap_us = gap_us,
+                          .answered_first = answered_first,
+                          .now = SECOND_US,
+                          .turn_us = TURN_US};
     for (int i = 0; i < count; i++) {
         peers.due[i] = peers.now + i * gap_us / count;
     }
@@ -81,7 +87,8 @@ static void turn(struct peers *peers, bool may_rest)
     }
     peers->frames += frames;
     peers->turns++;
-    int64_t us = may_rest ? rq_rest_after(&peers->rest, frames, peers->now) : 0;
+    peers->cpu_us += peers->turn_us + (int64_t)frames * FRAME_US;
+    int64_t us = may_rest ? rq_rest_after(&peers->rest, frames, peers->now, peers->cpu_us) : 0;
     peers->rested_us += us;
     peers->longest_us = us > peers->longest_us ? us : peers->longest_us;
     peers->now += us;
@@ -103,10 +110,23 @@ START_TEST(a_stream_is_taken_several_frames_at_a_time)
 {
     struct peers peers = peers_of(1, 40, false);
     run(&peers, 1, true);
+    ck_assert_int_le(peers.turns, peers.frames / 3);
+    run(&peers, 10, true);
     run(&peers, 10, true);
     ck_assert_int_ge(peers.frames, 249900);
-    ck_assert_int_le(peers.turns, peers.frames / 3);
-    ck_assert_int_le(peers.longest_us, 400);
+    ck_assert_int_le(peers.turns, peers.frames / 8);
+    ck_assert_int_le(peers.longest_us, 800);
+}
+END_TEST
+
+/* Where a turn costs nothing but its frames, longer rests would only be longer. */
+START_TEST(rests_that_save_nothing_are_not_made_longer)
+{
+    struct peers peers = peers_of(1, 40, false);
+    peers.turn_us = 0;
+    run(&peers, 10, true);
+    run(&peers, 10, true);
+    ck_assert_int_le(peers.rested_us / peers.turns, 200);
 }
 END_TEST
 
@@ -185,6 +205,7 @@ Suite *rest_suite(void)
     TCase *tc = tcase_create("rest");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_stream_is_taken_several_frames_at_a_time);
+    tcase_add_test(tc, rests_that_save_nothing_are_not_made_longer);
     tcase_add_test(tc, a_thin_stream_is_taken_frame_by_frame);
     tcase_add_test(tc, a_stream_of_pulls_is_taken_two_at_a_time);
     tcase_add_test(tc, frames_that_come_together_anyway_wait_for_nothing);
