@@ -81,6 +81,7 @@ struct rq_conn {
     struct rq_frame_ref *partial; /* the beginning of a frame, or NULL */
     size_t have;                  /* bytes of it */
     size_t need;                  /* its size, 0 while not known */
+    bool in_pieces;               /* the peer writes less than a frame's lengths at a time */
     bool first_bytes_done;
     bool handshake_done;
     bool blocked; /* the loop holds writer and waits for the socket to take more */

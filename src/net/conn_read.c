@@ -155,6 +155,7 @@ static bool cut(struct rq_conn *conn, char *p, size_t n)
             }
             memcpy(conn->partial->bytes, p, n);
             conn->have = n;
+            conn->in_pieces |= n <= RQ_FRAME_PREFIX && !conn->transport->pending;
             return true;
         }
         if (!handle_frame(conn, p, size, NULL)) {

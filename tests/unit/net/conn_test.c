@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /* Tests of net/conn: cutting, keeping, writing, hostile bytes, limits. */
+#include <arpa/inet.h>
 #include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -54,6 +56,52 @@ START_TEST(a_frame_may_be_split_at_every_byte)
         write_all(fd, frame + i, 1);
     }
     read_answer(fd, 77, "hello", 5);
+    close(fd);
+    rq_free(frame);
+    world_stop(&world);
+}
+END_TEST
+
+/* The server's descriptor of a connection to it. */
+static int other_end(int fd)
+{
+    struct sockaddr_in here;
+    socklen_t n = sizeof here;
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&here, &n), 0);
+    for (int i = 0; i < 1024; i++) {
+        union rq_sockaddr peer;
+        n = sizeof peer;
+        if (getpeername(i, &peer.any, &n) == 0 && peer.v4.sin_port == here.sin_port) {
+            return i;
+        }
+    }
+    ck_abort_msg("nobody is connected to port %d", ntohs(here.sin_port));
+    return -1;
+}
+
+/* As a Go client writes: both lengths by themselves. Once it did, they are not read alone, while a
+ * frame that ends soon after is, however few bytes it lacks. */
+START_TEST(lengths_that_come_alone_are_left_lying_until_a_header_begins)
+{
+    struct world world;
+    world_start(&world, NULL);
+    size_t n;
+    char *frame = world_request_bytes(CODE_ECHO, 78, "hello", 5, &n);
+    int fd = world_dial(&world);
+    for (int round = 0; round < 20; round++) {
+        write_all(fd, frame, 4);
+        ck_assert_int_eq(world_echo(&world, "x", 1, 5000), RMQ_OK);
+        write_all(fd, frame + 4, 4);
+        ck_assert_int_eq(world_echo(&world, "x", 1, 5000), RMQ_OK);
+        int unread = 0;
+        ck_assert_int_eq(ioctl(other_end(fd), FIONREAD, &unread), 0);
+        ck_assert_int_eq(unread, round == 0 ? 4 : 8);
+        size_t cut = n - (size_t)round % 12 - 1;
+        write_all(fd, frame + 8, cut - 8);
+        ck_assert_int_eq(world_echo(&world, "x", 1, 5000), RMQ_OK);
+        write_all(fd, frame + cut, n - cut);
+        read_answer(fd, 78, "hello", 5);
+    }
     close(fd);
     rq_free(frame);
     world_stop(&world);
@@ -534,6 +582,7 @@ Suite *conn_suite(void)
     TCase *tc = tcase_create("conn");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_frame_may_be_split_at_every_byte);
+    tcase_add_test(tc, lengths_that_come_alone_are_left_lying_until_a_header_begins);
     tcase_add_test(tc, many_frames_in_one_write_and_a_cut_last_one);
     tcase_add_test(tc, answers_of_all_kinds_in_one_turn_keep_their_order);
     tcase_add_test(tc, frames_of_all_sizes_come_back_whole);
