@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/cases.h"
@@ -37,13 +36,6 @@ struct servers {
 
 static struct tl_seen seen;
 static atomic_int too_early;
-
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* Only what may be called in the child of a process with threads. */
 static void run_broker(char *const words[], int out)
@@ -208,7 +200,7 @@ static rmq_consume_result look_at_time(const rmq_message_view *const *messages, 
     const struct servers *servers = user;
     for (size_t i = 0; i < count; i++) {
         int64_t due_ms = atoll(rmq_message_view_property(messages[i], "due"));
-        atomic_fetch_add(&too_early, wall_ms() < due_ms - (servers->control ? EARLY_MS : 0));
+        atomic_fetch_add(&too_early, tl_wall_ms() < due_ms - (servers->control ? EARLY_MS : 0));
     }
     return tl_seen_listener(messages, count, context, &seen);
 }
@@ -218,7 +210,7 @@ static void send_timed(const struct tl_cluster *cluster, const char *level_topic
     rmq_error *err = NULL;
     rmq_producer *producer = tl_producer(cluster);
     for (int n = 0; n < TIMED + LEVEL; n++) {
-        int64_t due_ms = n < TIMED ? first_ms + 50 * n : wall_ms() + 2000;
+        int64_t due_ms = n < TIMED ? first_ms + 50 * n : tl_wall_ms() + 2000;
         rmq_message *message = message_of(n < TIMED ? cluster->topic : level_topic, n, due_ms);
         TL_OK(n < TIMED ? rmq_message_set_deliver_time_ms(message, due_ms)
                         : rmq_message_set_delay_level(message, 1));
@@ -234,7 +226,7 @@ static void messages_that_wait_survive_a_kill(void)
     struct tl_cluster level = {.topic = "KillLevel", .group = "kill-level-group"};
     open_servers(&servers, "KillTimed");
     snprintf(level.namesrv, sizeof level.namesrv, "%s", servers.cluster.namesrv);
-    send_timed(&servers.cluster, level.topic, wall_ms() + 500);
+    send_timed(&servers.cluster, level.topic, tl_wall_ms() + 500);
     rmq_consumer *consumer = tl_consumer(&servers.cluster, "*", look_at_time, &servers);
     rmq_consumer *other = tl_consumer(&level, "*", look_at_time, &servers);
     for (int round = 1; round <= 2; round++) {

@@ -24,13 +24,6 @@
 
 static void *clock_shared;
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static rmq_message *make(const struct tl_cluster *cluster, int n, const char *tag)
 {
     rmq_message *message = NULL;
@@ -49,12 +42,12 @@ static rmq_message *make(const struct tl_cluster *cluster, int n, const char *ta
 static void the_clock_is_the_tests(void)
 {
     tl_clock_shift(clock_shared, 0);
-    int64_t before = wall_ms();
+    int64_t before = tl_wall_ms();
     tl_clock_shift(clock_shared, 2 * HOUR_MS);
-    TL_CHECK(wall_ms() - before >= 2 * HOUR_MS);
+    TL_CHECK(tl_wall_ms() - before >= 2 * HOUR_MS);
     TL_CHECK(time(NULL) - before / 1000 >= 2 * 3600);
     tl_clock_shift(clock_shared, -24 * HOUR_MS - 1);
-    TL_CHECK(wall_ms() < before - 23 * HOUR_MS);
+    TL_CHECK(tl_wall_ms() < before - 23 * HOUR_MS);
 }
 
 static void sending_and_consuming_go_on_through_every_jump(void)
@@ -229,7 +222,7 @@ static void a_clock_set_back_two_hours_leaves_times_in_order_and_the_store_start
     char command[128];
     rmq_error *err = NULL;
     TL_CHECK(mkdtemp(dir) != NULL);
-    int64_t start = wall_ms();
+    int64_t start = tl_wall_ms();
     start_on(&cluster, dir);
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 20);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
@@ -25,18 +24,11 @@ static const char table[] = "1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 
 static const int64_t table_ms[] = {1000, 3000, 2000};
 
 static struct late {
-    /* when the listener asked for it again, or it was sent with a level; 0 = it has not */
+    /* When the listener asked for it again, or it was sent with a level; 0 = it has not. By the wall
+     * clock, as the broker's delays are: when that is set ahead, nothing looks early. */
     atomic_llong asked_ms;
     atomic_llong after_ms; /* how long that took; 0 = it has not come */
 } late[ALL];
-
-/* The broker's delays are of the wall clock, too: one that is set ahead makes nothing early. */
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static rmq_consume_result ask_by_level(const rmq_message_view *const *messages, size_t count,
                                        rmq_consume_context *context, void *user)
@@ -45,10 +37,10 @@ static rmq_consume_result ask_by_level(const rmq_message_view *const *messages, 
     (void)count;
     (void)user;
     if (n >= LEVELS || rmq_message_view_reconsume_times(messages[0]) > 0) {
-        atomic_store(&late[n].after_ms, wall_ms() - atomic_load(&late[n].asked_ms));
+        atomic_store(&late[n].after_ms, tl_wall_ms() - atomic_load(&late[n].asked_ms));
         return RMQ_CONSUME_SUCCESS;
     }
-    atomic_store(&late[n].asked_ms, wall_ms());
+    atomic_store(&late[n].asked_ms, tl_wall_ms());
     rmq_consume_context_set_delay_level(context, n + 1);
     return RMQ_RECONSUME_LATER;
 }
@@ -63,7 +55,7 @@ static void send_with_level(const struct tl_cluster *cluster, rmq_producer *prod
     TL_OK(rmq_message_set_property(message, "n", number));
     TL_OK(rmq_message_copy_body(message, number, strlen(number)));
     TL_OK(rmq_message_set_delay_level(message, n % LEVELS + 1));
-    atomic_store(&late[n].asked_ms, wall_ms());
+    atomic_store(&late[n].asked_ms, tl_wall_ms());
     TL_OK(rmq_producer_send(producer, message, 10000, NULL, &err));
     rmq_message_destroy(message);
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
@@ -20,17 +19,10 @@ static const char *const recalling[] = {"recallMessageEnable", "true", NULL};
 static struct tl_seen seen;
 static _Atomic int too_early;
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static rmq_consume_result look_at_time(const rmq_message_view *const *messages, size_t count,
                                        rmq_consume_context *context, void *user)
 {
-    int64_t now_ms = wall_ms();
+    int64_t now_ms = tl_wall_ms();
     for (size_t i = 0; i < count; i++) {
         if (now_ms <
             atoll(rmq_message_view_property(messages[i], "due")) - *(const int64_t *)user) {
@@ -64,10 +56,10 @@ static void messages_come_at_their_time_and_not_before(void)
     rmq_consumer *consumer = tl_consumer(&cluster, "*", look_at_time, &early_ms);
     for (int n = 0; n < COUNT; n++) {
         rmq_send_result *result = NULL;
-        int64_t due_ms = wall_ms() + 500 + 50 * n;
+        int64_t due_ms = tl_wall_ms() + 500 + 50 * n;
         rmq_message *message = message_of(&cluster, n, due_ms);
         TL_EQUAL(n % 2 ? rmq_message_set_deliver_time_ms(message, due_ms)
-                       : rmq_message_set_delay_time_ms(message, due_ms - wall_ms() + 2),
+                       : rmq_message_set_delay_time_ms(message, due_ms - tl_wall_ms() + 2),
                  RMQ_OK);
         TL_OK(rmq_producer_send(producer, message, 10000, &result, &err));
         TL_CHECK(!cluster.broker || *rmq_send_result_recall_handle(result));
@@ -92,7 +84,7 @@ static void a_recalled_message_never_comes(void)
     int64_t delay_ms = cluster.broker ? 800 : 5000;
     rmq_producer *producer = tl_producer(&cluster);
     for (int n = 0; n < 2; n++) {
-        rmq_message *message = message_of(&cluster, n, wall_ms() + delay_ms);
+        rmq_message *message = message_of(&cluster, n, tl_wall_ms() + delay_ms);
         TL_EQUAL(rmq_message_set_delay_time_ms(message, delay_ms * (n + 1)), RMQ_OK);
         TL_OK(rmq_producer_send(producer, message, 10000, &results[n], &err));
         rmq_message_destroy(message);
@@ -123,7 +115,7 @@ static void times_are_checked_and_the_last_one_counts(void)
     int64_t early_ms = EARLY_MS;
     tl_cluster_start(&cluster, 1);
     rmq_producer *producer = tl_producer(&cluster);
-    rmq_message *message = message_of(&cluster, 1, wall_ms());
+    rmq_message *message = message_of(&cluster, 1, tl_wall_ms());
     const rmq_message *batch[2] = {message, message};
     TL_EQUAL(rmq_message_set_delay_time_ms(message, -1), RMQ_ERR_INVALID);
     TL_EQUAL(rmq_message_set_delay_time_ms(message, 3600000), RMQ_OK);

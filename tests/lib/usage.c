@@ -111,11 +111,21 @@ void tl_thread_names(pid_t pid, char *out, size_t room)
     }
 }
 
-int64_t tl_now_ms(void)
+static int64_t clock_ms(clockid_t clock)
 {
     struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t tl_now_ms(void)
+{
+    return clock_ms(CLOCK_MONOTONIC);
+}
+
+int64_t tl_wall_ms(void)
+{
+    return clock_ms(CLOCK_REALTIME);
 }
 
 bool tl_wait(bool (*condition)(void *arg), void *arg, int64_t timeout_ms)

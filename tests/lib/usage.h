@@ -37,6 +37,7 @@ void tl_thread_names(pid_t pid, char *out, size_t room);
  * ms. */
 bool tl_wait(bool (*condition)(void *arg), void *arg, int64_t timeout_ms);
 int64_t tl_now_ms(void);   /* monotonic */
+int64_t tl_wall_ms(void);  /* as the stamps and delays of messages */
 void tl_pause(int64_t ms); /* lets time pass, where that is what the case is about */
 
 #endif
