@@ -50,6 +50,8 @@ rmq_status rq_transactions_init(struct rq_transactions *transactions, struct rmq
     transactions->loop = background;
     rq_loop_retain(background);
     rq_mutex_init(&transactions->lock);
+    rq_cond_init(&transactions->looked);
+    transactions->looked_at = RQ_ENDED;
     rq_map_init(&transactions->moved);
     rq_buf_init(&transactions->op_text, 0);
     rq_timer_init(&transactions->check_timer, rq_transaction_check);
@@ -109,6 +111,7 @@ void rq_transactions_free(struct rq_transactions *transactions)
     rq_free(transactions->ops);
     rq_map_free(&transactions->moved, rq_free);
     rq_buf_free(&transactions->op_text);
+    rq_cond_destroy(&transactions->looked);
     rq_mutex_destroy(&transactions->lock);
 }
 
@@ -173,14 +176,22 @@ static bool is_claimed_locked(const struct rq_transactions *transactions, int64_
     return false;
 }
 
+/* The newest copy. */
+static int64_t find_locked(const struct rq_transactions *transactions, int64_t half_offset,
+                           struct rq_slice unique_key)
+{
+    const struct moved *moved = unique_key.n ? rq_map_get(&transactions->moved, unique_key) : NULL;
+    return moved ? moved->offset : half_offset;
+}
+
 int64_t rq_transaction_claim(struct rq_transactions *transactions, int64_t half_offset,
                              struct rq_slice unique_key)
 {
-    int64_t offset = half_offset;
     rq_mutex_lock(&transactions->lock);
-    const struct moved *moved = unique_key.n ? rq_map_get(&transactions->moved, unique_key) : NULL;
-    if (moved) {
-        offset = moved->offset;
+    int64_t offset = find_locked(transactions, half_offset, unique_key);
+    while (offset == transactions->looked_at) {
+        rq_cond_wait(&transactions->looked, &transactions->lock);
+        offset = find_locked(transactions, half_offset, unique_key);
     }
     if (rq_window_has(&transactions->window, offset) || is_claimed_locked(transactions, offset) ||
         transactions->claim_count == RQ_TRANSACTION_CLAIMS_MAX) {
@@ -209,14 +220,42 @@ void rq_transaction_let_go(struct rq_transactions *transactions, int64_t claimed
     rq_mutex_unlock(&transactions->lock);
 }
 
+static void settle_locked(struct rq_transactions *transactions, int64_t offset)
+{
+    mark_locked(transactions, offset);
+    rq_buf_add_i64(&transactions->op_text, offset);
+    rq_buf_add_char(&transactions->op_text, ',');
+    (void)rq_loop_post(transactions->loop, &transactions->op_task);
+}
+
 void rq_transaction_settle(struct rq_transactions *transactions, int64_t claimed)
 {
     rq_mutex_lock(&transactions->lock);
-    mark_locked(transactions, claimed);
     drop_claim_locked(transactions, claimed);
-    rq_buf_add_i64(&transactions->op_text, claimed);
-    rq_buf_add_char(&transactions->op_text, ',');
-    (void)rq_loop_post(transactions->loop, &transactions->op_task);
+    settle_locked(transactions, claimed);
+    rq_mutex_unlock(&transactions->lock);
+}
+
+bool rq_transaction_look(struct rq_transactions *transactions, int64_t half_offset)
+{
+    rq_mutex_lock(&transactions->lock);
+    bool is_free = !rq_window_has(&transactions->window, half_offset) &&
+                   !is_claimed_locked(transactions, half_offset);
+    if (is_free) {
+        transactions->looked_at = half_offset;
+    }
+    rq_mutex_unlock(&transactions->lock);
+    return is_free;
+}
+
+void rq_transaction_looked(struct rq_transactions *transactions, bool ended)
+{
+    rq_mutex_lock(&transactions->lock);
+    if (ended) {
+        settle_locked(transactions, transactions->looked_at);
+    }
+    transactions->looked_at = RQ_ENDED;
+    rq_cond_broadcast(&transactions->looked);
     rq_mutex_unlock(&transactions->lock);
 }
 

@@ -25,7 +25,7 @@
 #include "store/store.h"
 #include "wire/message.h"
 
-#define RQ_TRANSACTION_CLAIMS_MAX 72 /* one of each loop that serves connections, and the check's */
+#define RQ_TRANSACTION_CLAIMS_MAX 72 /* one of each loop that serves connections */
 
 struct rmq_broker;
 
@@ -58,6 +58,8 @@ struct rq_transactions {
     struct rq_window window;                   /* of half messages: done is ended */
     int64_t claims[RQ_TRANSACTION_CLAIMS_MAX]; /* half messages that somebody is ending just now */
     size_t claim_count;
+    int64_t looked_at; /* half message that the check has in hand; RQ_ENDED = none */
+    struct rq_cond looked;
     /* unique key -> struct moved: half messages that a check has written anew */
     struct rq_map moved;
     struct rq_buf op_text; /* "12,13,": what the next op record will say */
@@ -77,7 +79,9 @@ void rq_transactions_free(struct rq_transactions *transactions);
 void rq_transaction_prepare(struct rq_msg *msg, struct rq_slice unique_key, struct rq_buf *props);
 
 /* Takes the right to end a half message: the offset to settle or let go afterwards, which is that
- * of its newest copy. RQ_ENDED: it has ended already, or is being ended. Any thread. */
+ * of its newest copy. RQ_ENDED: it has ended already, or is being ended. While the check has it in
+ * hand, waits: a copy may come of it, and an answer to a question may come that soon. Any thread but
+ * that of the check. */
 #define RQ_ENDED (-1)
 int64_t rq_transaction_claim(struct rq_transactions *transactions, int64_t half_offset,
                              struct rq_slice unique_key);
@@ -89,6 +93,10 @@ void rq_transaction_moved(struct rq_transactions *transactions, struct rq_slice 
                           int64_t offset);
 
 /* For the check, on the background loop. */
+/* Takes a half message in hand, one at a time; false when it has ended, or somebody is ending it. */
+bool rq_transaction_look(struct rq_transactions *transactions, int64_t half_offset);
+/* Gives back what was taken in hand; ended: by the check itself. */
+void rq_transaction_looked(struct rq_transactions *transactions, bool ended);
 bool rq_transaction_has_ended(struct rq_transactions *transactions, int64_t half_offset);
 /* an op record says so */
 void rq_transaction_mark(struct rq_transactions *transactions, int64_t half_offset);

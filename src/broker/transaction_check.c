@@ -267,8 +267,7 @@ static void look_at_offset(struct rq_transactions *transactions, int64_t offset)
 {
     struct rq_store_ref ref;
     struct rq_msg half;
-    if (rq_transaction_has_ended(transactions, offset) ||
-        rq_transaction_claim(transactions, offset, rq_slice(NULL, 0)) == RQ_ENDED) {
+    if (!rq_transaction_look(transactions, offset)) {
         return;
     }
     bool ended = true;
@@ -279,11 +278,7 @@ static void look_at_offset(struct rq_transactions *transactions, int64_t offset)
         RQ_LOG(ERROR, "a half message is not readable and is passed over", "half_offset=%lld",
                (long long)offset);
     }
-    if (ended) {
-        rq_transaction_settle(transactions, offset);
-    } else {
-        rq_transaction_let_go(transactions, offset);
-    }
+    rq_transaction_looked(transactions, ended);
 }
 
 /* ---- rounds ---- */

@@ -425,6 +425,28 @@ START_TEST(a_transaction_without_room_for_the_count_of_questions_is_asked_about)
 }
 END_TEST
 
+/* A producer may answer before the check is done with the message. */
+START_TEST(an_end_waits_for_the_check_that_has_its_message_in_hand)
+{
+    struct raw_answer answer;
+    const char *const pairs[] = {"transactionCheckInterval", "3600000", NULL};
+    start(pairs);
+    for (int ended = 0; ended < 2; ended++) {
+        struct half half = prepare(ended ? "given up" : "one");
+        struct rq_hdr_end_transaction header = end_header(half, RQ_SYS_TRANSACTION_COMMIT);
+        ck_assert(rq_transaction_look(&broker->transactions, half.queue_offset));
+        raw_send(raw, RQ_REQ_END_TRANSACTION, 0, &rq_tab_end_transaction, &header,
+                 rq_slice(NULL, 0));
+        ck_assert(!raw_next(raw, &answer, 100));
+        rq_transaction_looked(&broker->transactions, ended);
+        ck_assert(raw_next(raw, &answer, RAW_WAIT_MS));
+        ck_assert_int_eq(answer.header.code, ended ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS);
+    }
+    ck_eventually(strcmp(bodies("T", 2), "one ") == 0);
+    stop();
+}
+END_TEST
+
 START_TEST(a_clock_that_was_set_back_does_not_put_off_the_questions)
 {
     const char *const pairs[] = {"transactionTimeOut", "0", "transactionCheckInterval", "20", NULL};
@@ -520,6 +542,7 @@ Suite *transaction_suite(void)
     tcase_add_test(tcase, a_transaction_that_is_asked_about_again_can_be_committed);
     tcase_add_test(tcase, a_message_with_time_of_immunity_does_not_hold_up_the_others);
     tcase_add_test(tcase, a_transaction_without_room_for_the_count_of_questions_is_asked_about);
+    tcase_add_test(tcase, an_end_waits_for_the_check_that_has_its_message_in_hand);
     tcase_add_test(tcase, a_clock_that_was_set_back_does_not_put_off_the_questions);
     tcase_add_test(tcase, a_restarted_broker_asks_about_what_is_open_and_nothing_else);
     tcase_add_test(tcase, progress_beyond_a_log_that_has_lost_its_end_does_not_end_what_comes);
