@@ -200,7 +200,7 @@ $(B)/test/$(1)/main.c: $$(CASES_$(subst /,_,$(1))) scripts/gen-test-main
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)scripts/gen-test-main $$(filter %.c,$$^) > $$@
 $(B)/test/$(1)/run: $(B)/test/$(1)/main.c $$(patsubst tests/%.c,$(B)/test/%.o,$$(wildcard tests/$(1)/*.c)) \
-                   $(B)/test/lib/usage.o $(call objects,$(2))
+                   $(B)/test/lib/usage.o $(B)/test/lib/port.o $(call objects,$(2))
 	$$(call say,LD,$$@)
 	$$(Q)$$(CC) $$(TEST_CFLAGS) -o $$@ $$^ $$(BASE_LDFLAGS) $$(PKG_LIBS) $$(TEST_PKG_LIBS) $$(LDLIBS)
 endef

@@ -17,6 +17,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/port.h"
 #include "lib/usage.h"
 
 #define WAIT_MS  60000
@@ -45,15 +46,13 @@ static void run_broker(char *const words[], int out)
     _exit(127);
 }
 
-static void read_port(struct servers *servers, int fd)
+static void wait_until_ready(int fd)
 {
     char line[512];
     FILE *in = fdopen(fd, "r");
     TL_CHECK(in != NULL);
     while (fgets(line, sizeof line, in) != NULL) {
-        const char *broker = strstr(line, "broker=");
-        if (strncmp(line, "ready", 5) == 0 && broker != NULL) {
-            TL_EQUAL(sscanf(strchr(broker, ':') + 1, "%15[0-9]", servers->port), 1);
+        if (strncmp(line, "ready", 5) == 0) {
             (void)fclose(in);
             return;
         }
@@ -93,7 +92,7 @@ static void launch_broker(struct servers *servers)
     }
     TL_CHECK(servers->pid > 0);
     close(fds[1]);
-    read_port(servers, fds[0]);
+    wait_until_ready(fds[0]);
 }
 
 /* A real broker takes connections before the name server has heard of it. */
@@ -147,8 +146,9 @@ static void open_servers(struct servers *servers, const char *topic)
     const char *namesrv = getenv("RMQ_NAMESRV");
     rmq_error *err = NULL;
     rmq_admin *admin = NULL;
-    *servers = (struct servers){
-        .control = getenv("RMQ_BROKER_CONTROL"), .port = "0", .store = "/tmp/rmq-kill-XXXXXX"};
+    *servers =
+        (struct servers){.control = getenv("RMQ_BROKER_CONTROL"), .store = "/tmp/rmq-kill-XXXXXX"};
+    snprintf(servers->port, sizeof servers->port, "%d", tl_port_kept(NULL, 0));
     snprintf(servers->cluster.topic, sizeof servers->cluster.topic, "%s", topic);
     snprintf(servers->cluster.group, sizeof servers->cluster.group, "%s-group", topic);
     if (namesrv && !servers->control) {

@@ -18,6 +18,7 @@
 #include <rmq/broker.h>
 
 #include "lib/cases.h"
+#include "lib/port.h"
 #include "lib/usage.h"
 
 /* Sanitizers and memcheck change what is measured; only the plain build is judged by numbers. */
@@ -309,11 +310,12 @@ static void a_child_that_lives_on_keeps_neither_ports_nor_store(void)
     TL_CHECK(mkdtemp(path) != NULL);
     TL_OK(rmq_broker_config_create(&config, &err));
     TL_OK(rmq_broker_config_set(config, "storePathRootDir", path, &err));
-    set_number(config, "metricsPort", 0);
+    int port = tl_port_kept(NULL, 0);
+    int metrics_port = tl_port_kept(NULL, 0);
+    set_number(config, "listenPort", port);
+    set_number(config, "metricsPort", metrics_port);
     TL_OK(rmq_broker_start(config, &broker, &err));
-    int port = port_of(rmq_broker_addr(broker));
     int names_port = port_of(rmq_broker_namesrv_addr(broker));
-    int metrics_port = rmq_broker_metrics_port(broker);
     int health = read_health(metrics_port);
     pid_t child = fork_sleeper();
     rmq_broker_stop(broker);
@@ -321,8 +323,6 @@ static void a_child_that_lives_on_keeps_neither_ports_nor_store(void)
     TL_CHECK(is_refused(port));
     TL_CHECK(is_refused(names_port));
     TL_CHECK(is_refused(metrics_port));
-    set_number(config, "listenPort", port);
-    set_number(config, "metricsPort", metrics_port);
     TL_OK(rmq_broker_start(config, &broker, &err));
     rmq_broker_stop(broker);
     rmq_broker_config_destroy(config);

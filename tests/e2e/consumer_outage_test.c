@@ -10,6 +10,7 @@
 
 #include "lib/cases.h"
 #include "lib/cluster.h"
+#include "lib/port.h"
 #include "lib/usage.h"
 
 static struct tl_seen seen;
@@ -19,6 +20,7 @@ struct servers {
     rmq_broker *broker;
     char store[64];
     char port[16];
+    int namesrv_port;
     char namesrv_addr[64];
 };
 
@@ -31,15 +33,13 @@ static void start_broker(struct servers *servers)
     TL_OK(rmq_broker_config_set(config, "storePathRootDir", servers->store, &err));
     TL_OK(rmq_broker_config_set(config, "listenPort", servers->port, &err));
     TL_OK(rmq_broker_start(config, &servers->broker, &err));
-    snprintf(servers->port, sizeof servers->port, "%s",
-             strrchr(rmq_broker_addr(servers->broker), ':') + 1);
     rmq_broker_config_destroy(config);
 }
 
-static void start_namesrv(struct servers *servers, int port)
+static void start_namesrv(struct servers *servers)
 {
     rmq_error *err = NULL;
-    TL_OK(rmq_namesrv_start(NULL, port, &servers->namesrv, &err));
+    TL_OK(rmq_namesrv_start(NULL, servers->namesrv_port, &servers->namesrv, &err));
     snprintf(servers->namesrv_addr, sizeof servers->namesrv_addr, "%s",
              rmq_namesrv_addr(servers->namesrv));
 }
@@ -54,8 +54,9 @@ static void start_servers(struct servers *servers, struct tl_cluster *cluster, i
     }
     snprintf(servers->store, sizeof servers->store, "/tmp/rmq-outage-XXXXXX");
     TL_CHECK(mkdtemp(servers->store) != NULL);
-    snprintf(servers->port, sizeof servers->port, "0");
-    start_namesrv(servers, 0);
+    snprintf(servers->port, sizeof servers->port, "%d", tl_port_kept(NULL, 0));
+    servers->namesrv_port = tl_port_kept(NULL, 0);
+    start_namesrv(servers);
     start_broker(servers);
     snprintf(cluster->namesrv, sizeof cluster->namesrv, "%s", servers->namesrv_addr);
     snprintf(cluster->topic, sizeof cluster->topic, "Outage");
@@ -116,7 +117,7 @@ static void a_consumer_starts_while_all_servers_are_away_and_consumes_when_they_
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     TL_CHECK(tl_now_ms() - start < 9000);
     tl_pause(500);
-    start_namesrv(&servers, atoi(strrchr(servers.namesrv_addr, ':') + 1));
+    start_namesrv(&servers);
     start_broker(&servers);
     tl_seen_wait(&seen, 100, 15000);
     TL_OK(rmq_consumer_shutdown(consumer, 3000, &err));

@@ -15,6 +15,7 @@
 #include "lib/cluster.h"
 #include "lib/detour.h"
 #include "lib/fake_namesrv.h"
+#include "lib/port.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
 
@@ -179,14 +180,12 @@ static void start_broker(struct restart *servers)
     TL_OK(rmq_broker_config_set(config, "storePathRootDir", servers->store, &err));
     TL_OK(rmq_broker_config_set(config, "listenPort", servers->port, &err));
     TL_OK(rmq_broker_start(config, &servers->broker, &err));
-    snprintf(servers->port, sizeof servers->port, "%s",
-             strrchr(rmq_broker_addr(servers->broker), ':') + 1);
     rmq_broker_config_destroy(config);
 }
 
 static void a_restarted_broker_is_read_on_from_the_stored_offsets(void)
 {
-    struct restart servers = {.port = "0", .store = "/tmp/rmq-lite-XXXXXX"};
+    struct restart servers = {.store = "/tmp/rmq-lite-XXXXXX"};
     struct tl_cluster cluster = {.topic = "Restart", .group = "restart-group"};
     char command[128];
     rmq_error *err = NULL;
@@ -194,6 +193,7 @@ static void a_restarted_broker_is_read_on_from_the_stored_offsets(void)
         tl_skip("the broker is not in this process");
     }
     TL_CHECK(mkdtemp(servers.store) != NULL);
+    snprintf(servers.port, sizeof servers.port, "%d", tl_port_kept(NULL, 0));
     TL_OK(rmq_namesrv_start(NULL, 0, &servers.namesrv, &err));
     start_broker(&servers);
     snprintf(cluster.namesrv, sizeof cluster.namesrv, "%s", rmq_namesrv_addr(servers.namesrv));

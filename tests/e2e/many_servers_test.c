@@ -15,6 +15,7 @@
 
 #include "lib/cases.h"
 #include "lib/fake_namesrv.h"
+#include "lib/port.h"
 #include "lib/proxy.h"
 #include "lib/usage.h"
 
@@ -84,13 +85,13 @@ static void a_silent_and_a_dead_name_server_in_the_list_are_no_obstacle(void)
     rmq_error *err = NULL;
     char list[512];
     rmq_namesrv *living[3] = {start_namesrv(), start_namesrv(), start_namesrv()};
-    rmq_namesrv *dead = start_namesrv();
+    char dead[64];
+    tl_port_kept(dead, sizeof dead);
     struct tl_namesrv *silent = tl_namesrv_start();
     tl_namesrv_silent(silent, true);
     snprintf(list, sizeof list, "%s;%s;%s;%s;%s", rmq_namesrv_addr(living[0]),
-             tl_namesrv_addr(silent), rmq_namesrv_addr(dead), rmq_namesrv_addr(living[1]),
+             tl_namesrv_addr(silent), dead, rmq_namesrv_addr(living[1]),
              rmq_namesrv_addr(living[2]));
-    rmq_namesrv_stop(dead);
     rmq_broker *broker = start_broker("behind-the-list", list);
     TL_OK(rmq_broker_create_topic(broker, "Listed", 4, &err));
     for (int i = 0; i < 3; i++) {

@@ -40,7 +40,7 @@ static void begin(struct moving *moving, int64_t poll_ms)
     char dead[64];
     rmq_error *err = NULL;
     rmq_producer_options options;
-    close(tl_port_silent(dead, sizeof dead));
+    tl_port_kept(dead, sizeof dead);
     moving->namesrv = tl_namesrv_start();
     lead_to(moving, dead);
     tl_producer_options_init(&options);
@@ -124,7 +124,7 @@ static void sends_by_a_key_keep_their_order_while_their_broker_moves(void)
     char dead[3][64];
     pthread_t thread;
     for (int i = 0; i < 3; i++) {
-        close(tl_port_silent(dead[i], sizeof dead[i]));
+        tl_port_kept(dead[i], sizeof dead[i]);
     }
     begin(&line.moving, 100);
     TL_EQUAL(pthread_create(&thread, NULL, send_in_line, &line), 0);

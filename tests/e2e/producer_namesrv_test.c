@@ -28,7 +28,7 @@ static void dead_and_silent_name_servers_are_skipped_within_the_call(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     int fd = tl_port_silent(silent, sizeof silent);
-    close(tl_port_silent(dead, sizeof dead));
+    tl_port_kept(dead, sizeof dead);
     snprintf(list, sizeof list, "no-such-host.invalid:9876;%s;%s;%s", silent, dead,
              cluster.namesrv);
     rmq_producer *producer = tl_producer_on(list, 3000);

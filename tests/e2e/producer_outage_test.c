@@ -73,7 +73,7 @@ static void one_of_two_brokers_is_dead_and_all_sends_succeed(void)
     rmq_error *err = NULL;
     tl_cluster_start(&cluster, 4);
     tl_cluster_needs_own(&cluster);
-    close(tl_port_silent(dead, sizeof dead));
+    tl_port_kept(dead, sizeof dead);
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "a-dead@%s,b-good@%s", dead, rmq_broker_addr(cluster.broker));
     tl_namesrv_brokers(ns, cluster.topic, brokers, 4);
@@ -186,8 +186,8 @@ static void a_send_that_nobody_listens_to_says_so(void)
 {
     char dead[2][64];
     char brokers[256];
-    close(tl_port_silent(dead[0], sizeof dead[0]));
-    close(tl_port_silent(dead[1], sizeof dead[1]));
+    tl_port_kept(dead[0], sizeof dead[0]);
+    tl_port_kept(dead[1], sizeof dead[1]);
     struct tl_namesrv *ns = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "a-dead@%s,b-dead@%s", dead[0], dead[1]);
     tl_namesrv_brokers(ns, "Two", brokers, 4);
@@ -258,7 +258,7 @@ static void *start_late(void *arg)
 static void late_expect(struct late_broker *late)
 {
     char brokers[128];
-    close(tl_port_silent(late->addr, sizeof late->addr));
+    tl_port_kept(late->addr, sizeof late->addr);
     late->namesrv = tl_namesrv_start();
     snprintf(brokers, sizeof brokers, "late@%s", late->addr);
     tl_namesrv_brokers(late->namesrv, "Topic", brokers, 4);

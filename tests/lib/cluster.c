@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/cases.h"
+#include "lib/port.h"
 #include "lib/usage.h"
 
 static void create_elsewhere(const struct tl_cluster *cluster, int queues)
@@ -28,9 +29,13 @@ static void start_own(struct tl_cluster *cluster, const char *const *options)
 {
     rmq_error *err = NULL;
     rmq_broker_config *config = NULL;
+    char port[16];
     TL_OK(rmq_broker_config_create(&config, &err));
     /* A disk that stands still for seconds must not decide a test. */
     TL_OK(rmq_broker_config_set(config, "osPageCacheBusyTimeOutMills", "60000", &err));
+    /* Clients may look for it when it has gone. */
+    snprintf(port, sizeof port, "%d", tl_port_kept(NULL, 0));
+    TL_OK(rmq_broker_config_set(config, "listenPort", port, &err));
     for (; options && options[0]; options += 2) {
         TL_OK(rmq_broker_config_set(config, options[0], options[1], &err));
     }

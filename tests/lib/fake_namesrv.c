@@ -126,7 +126,7 @@ struct tl_namesrv *tl_namesrv_of_dead(const char *broker, char *addr, size_t roo
 {
     char brokers[128];
     struct tl_namesrv *ns = tl_namesrv_start();
-    close(tl_port_silent(addr, room));
+    tl_port_kept(addr, room);
     (void)snprintf(brokers, sizeof brokers, "%s@%s", broker, addr);
     tl_namesrv_brokers(ns, "Topic", brokers, 4);
     return ns;

@@ -14,10 +14,19 @@
 
 #include "base/sys.h"
 #include "base/time.h"
+#include "lib/port.h"
 
 void raw_pause(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static bool has_port(const char *const *pairs)
+{
+    while (pairs && pairs[0] && strcmp(pairs[0], "listenPort") != 0) {
+        pairs += 2;
+    }
+    return pairs && pairs[0];
 }
 
 rmq_broker *start_broker(const char *const *pairs)
@@ -25,9 +34,14 @@ rmq_broker *start_broker(const char *const *pairs)
     rmq_broker_config *config = NULL;
     rmq_broker *broker = NULL;
     rmq_error *err = NULL;
+    char port[16];
     ck_assert_int_eq(rmq_broker_config_create(&config, NULL), RMQ_OK);
     ck_assert_int_eq(rmq_broker_config_set(config, "osPageCacheBusyTimeOutMills", "3600000", NULL),
                      RMQ_OK);
+    if (!has_port(pairs)) { /* clients may look for it when it has gone */
+        snprintf(port, sizeof port, "%d", tl_port_kept(NULL, 0));
+        ck_assert_int_eq(rmq_broker_config_set(config, "listenPort", port, NULL), RMQ_OK);
+    }
     for (; pairs && pairs[0]; pairs += 2) {
         ck_assert_int_eq(rmq_broker_config_set(config, pairs[0], pairs[1], NULL), RMQ_OK);
     }

@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/time.h"
+#include "lib/port.h"
 #include "net/conn_priv.h"
 #include "unit/net/world.h"
 
@@ -98,23 +99,11 @@ START_TEST(bad_addresses_are_refused)
 }
 END_TEST
 
-static uint16_t free_port(void)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET};
-    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t n = sizeof addr;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, n), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&addr, &n), 0);
-    close(fd);
-    return ntohs(addr.sin_port);
-}
-
 START_TEST(a_refused_connection_fails_calls_by_their_mode)
 {
     world_start(&world, NULL);
     char address[64];
-    snprintf(address, sizeof address, "127.0.0.1:%u", (unsigned)free_port());
+    tl_port_kept(address, sizeof address);
     struct rq_peer *peer = NULL;
     struct rq_reply reply = {0};
     ck_assert_int_eq(rq_peer_get(world.peers, address, &peer, NULL), RMQ_OK);

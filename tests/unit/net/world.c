@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/time.h"
+#include "lib/port.h"
 #include "lib/usage.h"
 #include "net/gate.h"
 #include "net/resolve.h"
@@ -188,9 +189,13 @@ static void count_line(rmq_log_level level, const char *line, void *user)
 
 void world_start(struct world *world, const struct world_options *options)
 {
+    static uint16_t port;
     memset(world, 0, sizeof *world);
     rmq_log_set(RMQ_LOG_WARN, count_line, world);
-    world_start_server(world, options, 0);
+    if (port == 0) {
+        port = (uint16_t)tl_port_kept(NULL, 0);
+    }
+    world_start_server(world, options, options && options->address ? 0 : port);
     ck_assert_int_eq(rq_loop_create("test-client", &world->loop, NULL), RMQ_OK);
     struct rq_peers_options peers = {0};
     if (options) {
