@@ -100,7 +100,7 @@ static void arm_tick(struct rq_loop *loop)
 static void rest(struct rq_loop *loop)
 {
     if (loop->handled > 0) {
-        int64_t us = rq_rest_after(&loop->rest, loop->handled, rq_mono_us(), rq_thread_cpu_us());
+        int64_t us = rq_rest_after(&loop->rest, loop->handled, rq_mono_us(), rq_thread_cpu_us);
         loop->handled = 0;
         if (us > 0) {
             const struct timespec length = {.tv_nsec = us * 1000};

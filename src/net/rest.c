@@ -192,18 +192,20 @@ static void count_anew(struct rq_rest *rest, int64_t now_us, int64_t cpu_us)
     rest->began_cpu_us = cpu_us;
 }
 
-int64_t rq_rest_after(struct rq_rest *rest, uint32_t frames, int64_t now_us, int64_t cpu_us)
+int64_t rq_rest_after(struct rq_rest *rest, uint32_t frames, int64_t now_us,
+                      int64_t (*cpu_us)(void))
 {
     rest->frames += frames;
     rest->turns++;
     int64_t elapsed = now_us - rest->began_us;
     if (elapsed >= PHASE_US) {
-        end_phase(rest, elapsed, cpu_us);
-        count_anew(rest, now_us, cpu_us);
+        int64_t cpu_now_us = cpu_us();
+        end_phase(rest, elapsed, cpu_now_us);
+        count_anew(rest, now_us, cpu_now_us);
     } else if (rest->resting && rest->turns % TRIAL_TURNS == 0) {
         if (rest->frames - rest->looked_at < TRIAL_FRAMES) {
             give_up(rest);
-            count_anew(rest, now_us, cpu_us);
+            count_anew(rest, now_us, cpu_us());
         }
         rest->looked_at = rest->frames;
     }

@@ -41,9 +41,10 @@ struct rq_rest {
     uint32_t step_penalty;
 };
 
-/* At the end of a turn that handled so many frames, 1 or more; now_us is monotonic, cpu_us the
- * processor time of the thread. Returns for how many microseconds the loop should rest, 0 = not at
- * all. */
-int64_t rq_rest_after(struct rq_rest *rest, uint32_t frames, int64_t now_us, int64_t cpu_us);
+/* At the end of a turn that handled so many frames, 1 or more; now_us is monotonic, cpu_us tells
+ * the processor time of the thread, asked for once a phase. Returns for how many microseconds the
+ * loop should rest, 0 = not at all. */
+int64_t rq_rest_after(struct rq_rest *rest, uint32_t frames, int64_t now_us,
+                      int64_t (*cpu_us)(void));
 
 #endif

@@ -31,6 +31,13 @@ struct peers {
     uint32_t seed;
 };
 
+static int64_t cpu_now_us;
+
+static int64_t cpu_us(void)
+{
+    return cpu_now_us;
+}
+
 /* From half of the gap to one and a half, so that those who wait for answers do not fall into
  * step. */
 static int64_t next_gap(struct peers *peers)
@@ -88,7 +95,8 @@ static void turn(struct peers *peers, bool may_rest)
     peers->frames += frames;
     peers->turns++;
     peers->cpu_us += peers->turn_us + (int64_t)frames * FRAME_US;
-    int64_t us = may_rest ? rq_rest_after(&peers->rest, frames, peers->now, peers->cpu_us) : 0;
+    cpu_now_us = peers->cpu_us;
+    int64_t us = may_rest ? rq_rest_after(&peers->rest, frames, peers->now, cpu_us) : 0;
     peers->rested_us += us;
     peers->longest_us = us > peers->longest_us ? us : peers->longest_us;
     peers->now += us;
