@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,9 @@ void rq_mapped_file_release(struct rq_mapped_file *file)
         rq_sys_munmap(file->data, file->size);
     }
     rq_mapped_file_close_fd(file);
+    if (file->length_fd >= 0) {
+        rq_fork_close(file->length_fd);
+    }
     rq_free(file->path);
     rq_free(file);
 }
@@ -70,6 +74,23 @@ static rmq_status io_error(rmq_error **err, const char *what, const char *path, 
     return rq_error_set(err, rq_store_io_status(error), "%s %s: %s", what, path, strerror(error));
 }
 
+/* Each read of many messages asks for the length, which by a path takes ten times as long. Not when
+ * a log of very many files could take the descriptors that connections need. */
+static int open_for_length(const char *path)
+{
+    struct rlimit limit;
+    int fd = rq_sys_open(path, O_RDONLY, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || (rlim_t)fd >= limit.rlim_cur / 4) {
+        close(fd);
+        return -1;
+    }
+    rq_fork_hide(fd);
+    return fd;
+}
+
 /* Length of the open file, made right for a new one: fresh is set for that. */
 static rmq_status check_size(struct rq_mapped_file *file, bool *fresh, rmq_error **err)
 {
@@ -104,6 +125,7 @@ static struct rq_mapped_file *new_file(const char *path, int64_t start, size_t s
     }
     atomic_init(&file->refs, 1);
     file->fd = -1;
+    file->length_fd = -1;
     file->start = start;
     file->size = size;
     file->first_step = kind->first_step;
@@ -156,6 +178,9 @@ rmq_status rq_mapped_file_open(const char *path, int64_t start, size_t size,
     }
     if (kind->page_by_page && rq_mapped_file_written(file) == 0) {
         rq_mapped_file_new_from(file, 0);
+    }
+    if (kind->keeps_fd) {
+        file->length_fd = open_for_length(path);
     }
     if (!kind->keeps_fd || rq_mapped_file_written(file) == size) {
         rq_mapped_file_close_fd(file); /* an old file is hardly written again */
@@ -253,7 +278,13 @@ static void tell_unreadable(struct rq_mapped_file *file)
 bool rq_mapped_file_is_long_enough(struct rq_mapped_file *file)
 {
     struct stat info; /* one that was deleted is whole as long as it is mapped */
-    bool is = stat(file->path, &info) < 0 || info.st_size >= (off_t)file->size;
+    off_t length = (off_t)file->size;
+    if (file->length_fd >= 0) {
+        length = lseek(file->length_fd, 0, SEEK_END);
+    } else if (stat(file->path, &info) == 0) {
+        length = info.st_size;
+    }
+    bool is = length >= (off_t)file->size;
     if (!is) {
         tell_unreadable(file);
     }

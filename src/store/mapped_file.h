@@ -65,6 +65,7 @@ struct rq_mapped_file {
     size_t flushed;
     bool has_name; /* its name is durable */
     int fd;        /* open while it is written when keeps_fd, else -1; guarded by the user's lock */
+    int length_fd; /* immutable; tells of the file's length only; -1 = the path does */
 };
 
 /* Steps of reservation for the kinds of files. */

@@ -56,7 +56,7 @@ START_TEST(a_child_has_no_descriptor_of_the_store)
         fixture_open(&fix);
         struct rq_msg msg = fixture_msg("T", 0, 100, 2 * i, NULL);
         fixture_append(&fix, &msg);
-        ck_assert_int_eq(descriptors(), 3); /* two locks, and the log */
+        ck_assert_int_eq(descriptors(), 4); /* two locks, and the log twice */
         pid_t child = fork();
         if (child == 0) {
             _exit(descriptors() == 0 ? 0 : 1);
@@ -64,7 +64,7 @@ START_TEST(a_child_has_no_descriptor_of_the_store)
         ck_assert_int_gt(child, 0);
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert_int_eq(status, 0);
-        ck_assert_int_eq(descriptors(), 3);
+        ck_assert_int_eq(descriptors(), 4);
         msg = fixture_msg("T", 0, 100, 2 * i + 1, NULL);
         fixture_append(&fix, &msg);
         fixture_close(&fix);

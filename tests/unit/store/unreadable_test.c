@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -189,6 +190,15 @@ START_TEST(an_old_file_that_is_shortened_under_a_broker_costs_its_messages_only)
     check_shortened_under_broker(LOG_FILE);
     check_shortened_under_broker(QUEUE_FILE);
     check_shortened_under_broker(NULL);
+}
+END_TEST
+
+/* A log file's length is asked for by its path then. */
+START_TEST(a_shortened_file_is_noticed_with_few_descriptors_too)
+{
+    const struct rlimit few = {.rlim_cur = 16, .rlim_max = 16};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    check_shortened_under_broker(LOG_FILE);
 }
 END_TEST
 
@@ -472,6 +482,7 @@ Suite *unreadable_suite(void)
     tcase_add_test(tc, a_check_ends_with_an_error_when_a_file_is_shortened_meanwhile);
     tcase_add_test(tc, a_message_of_a_shortened_file_is_an_error_and_the_others_are_there);
     tcase_add_test(tc, an_old_file_that_is_shortened_under_a_broker_costs_its_messages_only);
+    tcase_add_test(tc, a_shortened_file_is_noticed_with_few_descriptors_too);
     tcase_add_test(tc, a_sparse_store_on_a_full_tmpfs_is_read_by_tools_and_broker);
     tcase_add_test(tc, reading_holes_takes_no_room_where_that_is_memory);
     tcase_add_test(tc, the_first_message_after_a_start_may_be_for_the_next_file);
