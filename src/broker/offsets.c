@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #define QUEUES_MAX 65536
@@ -339,6 +340,34 @@ static rmq_status read_offsets(void *user, const cJSON *root)
 rmq_status rq_offsets_load(struct rq_offsets *offsets, rmq_error **err)
 {
     return rq_table_file_load(&offsets->file, read_offsets, offsets, err);
+}
+
+void rq_offsets_fit(struct rq_offsets *offsets,
+                    int64_t (*end)(void *user, struct rq_slice topic, int32_t queue_id), void *user)
+{
+    const struct rq_map_entry *entry;
+    for (size_t i = 0; (entry = rq_map_next(&offsets->table, &i));) {
+        struct rq_slice topic, group;
+        struct queue_offsets *pair = entry->value;
+        int queues = 0;
+        int64_t messages = 0;
+        split_key(entry, &topic, &group);
+        for (int32_t queue_id = 0; queue_id < pair->count; queue_id++) {
+            struct queue_offset *queue = &pair->queues[queue_id];
+            int64_t last = queue->committed > 0 ? end(user, topic, queue_id) : queue->committed;
+            if (queue->committed > last) {
+                queues++;
+                messages += queue->committed - last;
+                queue->committed = last;
+                changed_locked(offsets);
+            }
+        }
+        if (queues) {
+            RQ_LOG(WARN, "consumed messages are lost, the group goes on where the queues end",
+                   "topic=%.*s group=%.*s queues=%d messages=%lld", (int)topic.n, topic.p,
+                   (int)group.n, group.p, queues, (long long)messages);
+        }
+    }
 }
 
 static void write_file(void *table, struct rq_buf *out, const char *line)

@@ -32,6 +32,14 @@ void rq_offsets_init(struct rq_offsets *offsets);
 rmq_status rq_offsets_set_path(struct rq_offsets *offsets, const char *path);
 void rq_offsets_free(struct rq_offsets *offsets);
 rmq_status rq_offsets_load(struct rq_offsets *offsets, rmq_error **err);
+
+/* At start, before anybody else has them: an offset beyond the end of its queue becomes that end.
+ * A log that has lost its end is written anew from there, and what comes in the place of the lost
+ * messages would be taken for consumed. */
+void rq_offsets_fit(struct rq_offsets *offsets,
+                    int64_t (*end)(void *user, struct rq_slice topic, int32_t queue_id),
+                    void *user);
+
 rmq_status rq_offsets_persist(struct rq_offsets *offsets, rmq_error **err); /* only when dirty */
 
 /* false: nothing was stored, because a reset is pending, or for want of memory (*st, may be NULL).

@@ -197,6 +197,20 @@ static rmq_status load_mappings(struct rmq_broker *broker, rmq_error **err)
     return st;
 }
 
+static int64_t queue_end(void *user, struct rq_slice topic, int32_t queue_id)
+{
+    return rq_store_max_offset(user, topic, queue_id);
+}
+
+static rmq_status load_offsets(struct rmq_broker *broker, rmq_error **err)
+{
+    rmq_status st = rq_offsets_load(&broker->offsets, err);
+    if (!st) {
+        rq_offsets_fit(&broker->offsets, queue_end, broker->store);
+    }
+    return st;
+}
+
 static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
 {
     char path[PATH_ROOM];
@@ -220,7 +234,7 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
     rmq_status st = rq_topics_load(&broker->topics, err);
     st = st ? st : load_mappings(broker, err);
     st = st ? st : rq_groups_load(&broker->groups, err);
-    st = st ? st : rq_offsets_load(&broker->offsets, err);
+    st = st ? st : load_offsets(broker, err);
     st = st ? st : rq_pop_orders_load(&broker->pop_orders, err);
     st = st ? st : rq_request_modes_load(&broker->request_modes, err);
     if (!st) {

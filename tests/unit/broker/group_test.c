@@ -4,8 +4,10 @@
  * dead letters. */
 #include "unit/broker/raw.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "base/time.h"
 
 static rmq_broker *broker;
@@ -174,15 +176,21 @@ END_TEST
 
 /* ---- offsets ---- */
 
-static struct raw_answer *query(const char *topic, int32_t queue_id, int zero_if_not_found)
+static struct raw_answer *query_on(struct raw *connection, const char *topic, int32_t queue_id,
+                                   int zero_if_not_found)
 {
     struct rq_hdr_query_consumer_offset header = {
         .consumer_group = rq_slice_str("G"), .topic = rq_slice_str(topic), .queue_id = queue_id};
     if (zero_if_not_found >= 0) {
         RQ_SET(query_consumer_offset, &header, set_zero_if_not_found, zero_if_not_found != 0);
     }
-    return raw_call(raw, RQ_REQ_QUERY_CONSUMER_OFFSET, &rq_tab_query_consumer_offset, &header,
-                    rq_slice(NULL, 0));
+    return raw_call(connection, RQ_REQ_QUERY_CONSUMER_OFFSET, &rq_tab_query_consumer_offset,
+                    &header, rq_slice(NULL, 0));
+}
+
+static struct raw_answer *query(const char *topic, int32_t queue_id, int zero_if_not_found)
+{
+    return query_on(raw, topic, queue_id, zero_if_not_found);
 }
 
 static int32_t commit(const char *group, const char *topic, int32_t queue_id, int64_t offset)
@@ -218,6 +226,26 @@ START_TEST(a_committed_offset_is_answered_also_a_lower_one)
     ck_assert_int_eq(raw_i64(query("T", 0, -1), "offset"), 3);
     ck_assert_int_eq(commit("G", "NoTopic", 0, 3), RQ_RESP_TOPIC_NOT_EXIST);
     ck_assert_int_eq(commit("bad group", "T", 0, 3), RQ_RESP_SUBSCRIPTION_GROUP_NOT_EXIST);
+}
+END_TEST
+
+START_TEST(offsets_beyond_a_log_that_has_lost_its_end_go_on_at_its_end)
+{
+    char path[] = "/tmp/rmq-group-XXXXXX";
+    const char *const pairs[] = {"storePathRootDir", path, NULL};
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    write_config(path, "consumerOffset.json",
+                 "{\"offsetTable\":{\"T@G\":{0:9,1:0},\"Gone@G\":{3:1}}}");
+    for (int round = 0; round < 2; round++) { /* the second reads what the first one wrote */
+        rmq_broker *lossy = start_broker(pairs);
+        struct raw *own = raw_open(rmq_broker_addr(lossy));
+        raw_produce(own, "T", 0, NULL, "x");
+        ck_assert_int_eq(raw_i64(query_on(own, "T", 0, 0), "offset"), 0);
+        ck_assert_int_eq(raw_i64(query_on(own, "T", 1, 0), "offset"), 0);
+        raw_close(own);
+        rmq_broker_stop(lossy);
+    }
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
 }
 END_TEST
 
@@ -460,6 +488,7 @@ Suite *group_suite(void)
     tcase_add_test(tc, a_question_to_a_consumer_is_passed_on_and_its_answer_back);
     tcase_add_test(tc, a_group_without_offset_starts_a_young_queue_at_zero);
     tcase_add_test(tc, a_committed_offset_is_answered_also_a_lower_one);
+    tcase_add_test(tc, offsets_beyond_a_log_that_has_lost_its_end_go_on_at_its_end);
     tcase_add_test(tc, the_ends_of_a_queue_and_offsets_by_time_are_answered);
     tcase_add_test(tc, a_reset_is_answered_to_the_next_pull_once);
     tcase_add_test(tc, a_queue_lock_has_one_holder_until_it_is_given_back);
