@@ -14,7 +14,7 @@
 
 #define FILE_MAX ((size_t)256 << 20)
 
-/* RMQ_ERR_NOT_FOUND: missing or empty. RMQ_ERR_PROTOCOL: no JSON. RMQ_ERR_IO: unreadable. */
+/* RMQ_ERR_NOT_FOUND: missing or empty. RMQ_ERR_PROTOCOL: no JSON object. RMQ_ERR_IO: unreadable. */
 static rmq_status read_tree(const char *path, cJSON **out, rmq_error **err)
 {
     struct rq_buf text;
@@ -25,6 +25,11 @@ static rmq_status read_tree(const char *path, cJSON **out, rmq_error **err)
     }
     if (!st) {
         st = rq_json_parse(rq_slice(text.data, text.len), out, err);
+    }
+    if (!st && !cJSON_IsObject(*out)) {
+        st = rq_error_set(err, RMQ_ERR_PROTOCOL, "JSON, but no object");
+        rq_json_free(*out);
+        *out = NULL;
     }
     rq_buf_free(&text);
     return st;
@@ -60,8 +65,14 @@ static rmq_status read_either(struct rq_table_file *file, cJSON **out, rmq_error
         return st;
     }
     (void)snprintf(bak, sizeof bak, "%s.bak", file->path);
+    bool backed = access(bak, F_OK) == 0;
+    if (!backed && first != RMQ_ERR_NOT_FOUND && first != RMQ_ERR_PROTOCOL) {
+        /* there may be a whole table in it, and the next write would take its place */
+        rmq_status st = rq_error_set(err, first, "%s", rmq_error_message(detail));
+        rmq_error_destroy(detail);
+        return st;
+    }
     if (access(file->path, F_OK) == 0) {
-        bool backed = access(bak, F_OK) == 0;
         RQ_LOG(WARN,
                backed ? "configuration file is broken, its backup is read"
                       : "configuration file is broken and has no backup: nothing of it is known",

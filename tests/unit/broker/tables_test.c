@@ -180,6 +180,38 @@ START_TEST(the_good_backup_of_a_broken_file_stays_until_there_is_a_good_file)
 }
 END_TEST
 
+START_TEST(what_is_no_object_is_no_table)
+{
+    static const char *const texts[] = {"null", "[]", "0", "\"offsetTable\""};
+    struct rq_offsets offsets;
+    char bak[160];
+    snprintf(bak, sizeof bak, "%s.bak", path);
+    write_text(bak, "{\"offsetTable\":{\"T@G\":{0:10}}}");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        write_text(path, texts[i]);
+        rq_offsets_init(&offsets);
+        rq_offsets_set_path(&offsets, path);
+        ck_assert_int_eq(rq_offsets_load(&offsets, NULL), RMQ_OK);
+        ck_assert_int_eq(rq_offsets_query(&offsets, name("G"), name("T"), 0), 10);
+        rq_offsets_free(&offsets);
+    }
+}
+END_TEST
+
+START_TEST(a_file_that_the_system_does_not_give_is_not_written_over)
+{
+    struct rq_offsets offsets;
+    rmq_error *err = NULL;
+    ck_assert_int_eq(symlink(path, path), 0); /* cannot be read, whoever asks */
+    rq_offsets_init(&offsets);
+    rq_offsets_set_path(&offsets, path);
+    ck_assert_int_eq(rq_offsets_load(&offsets, &err), RMQ_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(rmq_error_message(err), path));
+    rmq_error_destroy(err);
+    rq_offsets_free(&offsets);
+}
+END_TEST
+
 START_TEST(a_missing_file_is_an_empty_table)
 {
     struct rq_topics topics;
@@ -494,6 +526,8 @@ Suite *tables_suite(void)
     tcase_add_test(tc, a_broken_file_gives_way_to_its_backup_and_two_broken_ones_are_an_error);
     tcase_add_test(tc, offsets_come_from_the_backup_whatever_became_of_the_file);
     tcase_add_test(tc, the_good_backup_of_a_broken_file_stays_until_there_is_a_good_file);
+    tcase_add_test(tc, what_is_no_object_is_no_table);
+    tcase_add_test(tc, a_file_that_the_system_does_not_give_is_not_written_over);
     tcase_add_test(tc, a_missing_file_is_an_empty_table);
     tcase_add_test(tc, a_table_written_by_several_threads_at_once_ends_whole_and_newest);
     tcase_add_test(tc, an_unknown_group_is_created_only_where_that_is_allowed);
