@@ -423,9 +423,9 @@ RMQ_API rmq_status rmq_producer_stats(rmq_producer *producer, char **out, rmq_er
 /* Takes back a message that waits for its time, by the handle of its send's result. timeout_ms 0 =
  * sendMsgTimeout. A broker takes it only with recallMessageEnable. RMQ_OK from a Java broker says
  * that the recall was noted, from ours that the message is gone. Any thread that may block. Errors:
- * RMQ_ERR_INVALID (handle), RMQ_ERR_BROKER (code 604: too late, 16: not enabled),
- * RMQ_ERR_NO_BROKER, RMQ_ERR_NO_ROUTE, RMQ_ERR_TIMEOUT, RMQ_ERR_CONNECT, RMQ_ERR_DISCONNECTED,
- * RMQ_ERR_CLOSED. Since 0.1.0. */
+ * RMQ_ERR_INVALID (handle), RMQ_ERR_BROKER (code 604: too late, 16: not enabled, 2: not yet, try
+ * again), RMQ_ERR_NO_BROKER, RMQ_ERR_NO_ROUTE, RMQ_ERR_TIMEOUT, RMQ_ERR_CONNECT,
+ * RMQ_ERR_DISCONNECTED, RMQ_ERR_CLOSED. Since 0.1.0. */
 RMQ_API rmq_status rmq_producer_recall(rmq_producer *producer, const char *topic,
                                        const char *recall_handle, int64_t timeout_ms,
                                        rmq_error **err);

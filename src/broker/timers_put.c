@@ -130,6 +130,30 @@ static bool check_handle(const struct rq_request *request, const struct rq_hdr_r
     return true;
 }
 
+/* A send may be answered before its message has a queue entry, by which it is found here: another
+ * thread is just making entries, it is in a write buffer, or (synchronous flush) those entries are
+ * made behind the answer. */
+static void take_back(const struct rq_request *request, const struct rq_recall_handle *handle)
+{
+    struct rmq_broker *broker = request->broker;
+    bool all = true;
+    bool found = rq_timers_recall(&broker->timers, handle->topic, handle->message_id);
+    if (!found) {
+        all = rq_store_dispatch_all(broker->store);
+        found = rq_timers_recall(&broker->timers, handle->topic, handle->message_id);
+    }
+    if (found) {
+        struct rq_hdr_msg_id fields = {.msg_id = handle->message_id};
+        rq_answer_fields(request->conn, &request->to, &rq_tab_msg_id, &fields);
+    } else if (all) {
+        refuse(request, RQ_RESP_ILLEGAL_OPERATION,
+               "recall failed, the message does not wait any more");
+    } else {
+        refuse(request, RQ_RESP_SYSTEM_BUSY,
+               "recall failed, not all that was stored has its queue entry yet, ask again");
+    }
+}
+
 void rq_process_recall(const struct rq_request *request)
 {
     struct rq_hdr_recall header;
@@ -142,13 +166,7 @@ void rq_process_recall(const struct rq_request *request)
     if (!rq_recall_handle_read(header.recall_handle, &text, &handle)) {
         refuse(request, RQ_RESP_ILLEGAL_OPERATION, "recall handle is invalid");
     } else if (check_handle(request, &header, &handle)) {
-        if (rq_timers_recall(&request->broker->timers, handle.topic, handle.message_id)) {
-            struct rq_hdr_msg_id fields = {.msg_id = handle.message_id};
-            rq_answer_fields(request->conn, &request->to, &rq_tab_msg_id, &fields);
-        } else {
-            refuse(request, RQ_RESP_ILLEGAL_OPERATION,
-                   "recall failed, the message does not wait any more");
-        }
+        take_back(request, &handle);
     }
     rq_buf_free(&text);
 }

@@ -275,12 +275,6 @@ void rq_store_dispatch(struct rq_store *store)
     run_while_pending(store);
 }
 
-void rq_store_pause_dispatch(struct rq_store *store, bool paused)
-{
-    atomic_store_explicit(&store->dispatcher.paused, paused, memory_order_relaxed);
-    rq_store_dispatch(store);
-}
-
 void rq_dispatch_hold(struct rq_store *store)
 {
     rq_mutex_lock(&store->dispatcher.role);
@@ -291,4 +285,23 @@ void rq_dispatch_let_go(struct rq_store *store)
     rq_mutex_unlock(&store->dispatcher.role);
     atomic_thread_fence(memory_order_seq_cst);
     run_while_pending(store);
+}
+
+bool rq_store_dispatch_all(struct rq_store *store)
+{
+    struct rq_dispatcher *dispatcher = &store->dispatcher;
+    int64_t end = rq_commit_log_max(&store->log);
+    rq_commit_log_commit(&store->log);
+    if (atomic_load_explicit(&dispatcher->done, memory_order_acquire) < end) {
+        rq_dispatch_hold(store);
+        rq_dispatch_run_locked(store);
+        rq_dispatch_let_go(store);
+    }
+    return atomic_load_explicit(&dispatcher->done, memory_order_acquire) >= end;
+}
+
+void rq_store_pause_dispatch(struct rq_store *store, bool paused)
+{
+    atomic_store_explicit(&store->dispatcher.paused, paused, memory_order_relaxed);
+    rq_store_dispatch(store);
 }

@@ -203,6 +203,11 @@ enum rq_put_status rq_store_append_batch(struct rq_store *store, const struct rq
  * it itself. */
 void rq_store_dispatch(struct rq_store *store);
 
+/* The same of all that was appended before, waiting for another thread that is at it, and copying
+ * write buffers first. false: some of it has none yet, for it is not on disk (synchronous flush),
+ * or the dispatcher is paused or fails. Not from the listener. */
+bool rq_store_dispatch_all(struct rq_store *store);
+
 /* For tests: nothing is dispatched while paused, so that no new message is seen. rq_store_close
  * goes on by itself. */
 void rq_store_pause_dispatch(struct rq_store *store, bool paused);

@@ -143,6 +143,44 @@ START_TEST(a_recalled_message_is_not_delivered)
 }
 END_TEST
 
+START_TEST(a_message_in_a_write_buffer_only_is_recalled)
+{
+    static const char *const pairs[] = {"recallMessageEnable",
+                                        "true",
+                                        "transientStorePoolEnable",
+                                        "true",
+                                        "transientStorePoolSize",
+                                        "1",
+                                        "mappedFileSizeCommitLog",
+                                        "1048576",
+                                        "wakeCommitWhenPutMessage",
+                                        "false",
+                                        "commitIntervalCommitLog",
+                                        "3600000",
+                                        "flushIntervalCommitLog",
+                                        "3600000",
+                                        NULL};
+    start(pairs);
+    ck_assert_int_eq(produce("gone", RQ_PROP_TIMER_DELAY_SEC, 600), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(recall("T", handle_text), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(recall("T", handle_text), RQ_RESP_ILLEGAL_OPERATION);
+    stop();
+}
+END_TEST
+
+START_TEST(a_recall_of_what_has_no_queue_entry_yet_is_to_be_repeated)
+{
+    const char *const pairs[] = {"recallMessageEnable", "true", NULL};
+    start(pairs);
+    ck_assert_int_eq(rmq_broker_fault_pause_dispatch(broker, true, NULL), RMQ_OK);
+    ck_assert_int_eq(produce("gone", RQ_PROP_TIMER_DELAY_SEC, 600), RQ_RESP_SUCCESS);
+    ck_assert_int_eq(recall("T", handle_text), RQ_RESP_SYSTEM_BUSY);
+    ck_assert_int_eq(rmq_broker_fault_pause_dispatch(broker, false, NULL), RMQ_OK);
+    ck_assert_int_eq(recall("T", handle_text), RQ_RESP_SUCCESS);
+    stop();
+}
+END_TEST
+
 START_TEST(what_waits_is_told_by_topic)
 {
     const char *const pairs[] = {"recallMessageEnable", "true", NULL};
@@ -397,6 +435,8 @@ Suite *timers_suite(void)
     tcase_add_test(tcase, messages_are_delivered_in_the_order_of_their_times);
     tcase_add_test(tcase, times_too_far_ahead_and_none_are_refused);
     tcase_add_test(tcase, a_recalled_message_is_not_delivered);
+    tcase_add_test(tcase, a_message_in_a_write_buffer_only_is_recalled);
+    tcase_add_test(tcase, a_recall_of_what_has_no_queue_entry_yet_is_to_be_repeated);
     tcase_add_test(tcase, what_waits_is_told_by_topic);
     tcase_add_test(tcase, what_waits_survives_restarts_and_is_delivered_once);
     tcase_add_test(tcase, what_is_done_behind_one_that_waits_takes_a_bit_each);
