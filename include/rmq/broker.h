@@ -68,7 +68,7 @@ RMQ_API rmq_status rmq_namesrv_start(const char *address, int port, rmq_namesrv 
  * NULL is none. With them address NULL is bindAddress and port -1 is listenPort, or what these are
  * without a line; names that are not known are logged, an error names its line. Files
  * (kvConfigPath, configStorePath) are read and written only when they are named. Errors: as above,
- * RMQ_ERR_CORRUPT for a file that cannot be read. Since 0.1.0. */
+ * RMQ_ERR_CORRUPT for a file that cannot be read (of kvConfigPath: nor its .bak). Since 0.1.0. */
 RMQ_API rmq_status rmq_namesrv_start_properties(const char *address, int port,
                                                 const char *properties, rmq_namesrv **out,
                                                 rmq_error **err);

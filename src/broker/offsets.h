@@ -16,7 +16,7 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "broker/files.h"
+#include "base/table_file.h"
 
 #define RQ_OFFSET_NONE (-1)
 

@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/thread.h"
-#include "broker/files.h"
+#include "base/table_file.h"
 #include "wire/pop.h"
 
 struct rq_pop_orders {

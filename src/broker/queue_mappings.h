@@ -17,7 +17,7 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "broker/files.h"
+#include "base/table_file.h"
 #include "broker/queue_mapping.h"
 
 struct rq_queue_mappings {

@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/thread.h"
-#include "broker/files.h"
+#include "base/table_file.h"
 
 struct rq_request_mode {
     bool pop;

@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "broker/files.h"
+#include "base/table_file.h"
 #include "net/loop.h"
 #include "store/store.h"
 

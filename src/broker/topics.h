@@ -18,7 +18,7 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "broker/files.h"
+#include "base/table_file.h"
 #include "wire/command.h"
 
 #define RQ_TOPIC_SYS_FLAG_UNIT     1

@@ -7,20 +7,21 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/sys.h"
 
 #define KEY_MAX ((size_t)64 << 10)
 
 void rq_kv_init(struct rq_kv *kv)
 {
     rq_map_init(&kv->table);
-    kv->path = NULL;
+    rq_mutex_init(&kv->lock);
+    rq_table_file_init(&kv->file);
 }
 
 void rq_kv_free(struct rq_kv *kv)
 {
     rq_map_free(&kv->table, rq_free);
-    rq_free(kv->path);
+    rq_table_file_free(&kv->file);
+    rq_mutex_destroy(&kv->lock);
 }
 
 /* The map's key; the buffer is freed by the caller. Empty after an error. */
@@ -103,44 +104,37 @@ static void write_members(const struct rq_kv *kv, struct rq_slice space, struct 
     rq_buf_add_char(out, '}');
 }
 
-static void write_all(const struct rq_kv *kv, struct rq_buf *out)
+static void write_all(void *table, struct rq_buf *out, const char *line)
 {
+    const struct rq_kv *kv = table;
     bool first = true;
     const struct rq_map_entry *entry;
-    rq_buf_add_str(out, "{\"configTable\":{");
+    (void)line;
+    rq_buf_add_str(out, "\"configTable\":{");
     for (size_t i = 0; (entry = rq_map_next(&kv->table, &i));) {
         if (is_space(entry)) {
             rq_json_add_member(out, &first, entry->key);
             write_members(kv, space_of(entry), out);
         }
     }
-    rq_buf_add_str(out, "}}");
+    rq_buf_add_char(out, '}');
 }
 
 /* A file that cannot be written is logged: the setting holds all the same. */
-static void persist(const struct rq_kv *kv)
+static void persist(struct rq_kv *kv)
 {
-    struct rq_buf text;
     rmq_error *err = NULL;
-    if (!kv->path) {
-        return;
-    }
-    rq_buf_init(&text, 0);
-    write_all(kv, &text);
-    rmq_status st = rq_buf_status(&text);
-    if (!st) {
-        st = rq_sys_write_file(kv->path, text.data, text.len, true, &err);
-    }
-    if (st) {
-        RQ_LOG(WARN, "key-value settings could not be written", "file=%s detail=%s", kv->path,
-               err ? rmq_error_message(err) : rmq_status_text(st));
+    kv->file.dirty = true;
+    if (rq_table_file_persist(&kv->file, &kv->lock, write_all, kv, &err)) {
+        RQ_LOG(WARN, "key-value settings could not be written", "file=%s detail=%s", kv->file.path,
+               rmq_error_message(err));
     }
     rmq_error_destroy(err);
-    rq_buf_free(&text);
 }
 
-static rmq_status read_all(struct rq_kv *kv, const cJSON *root)
+static rmq_status read_all(void *table, const cJSON *root)
 {
+    struct rq_kv *kv = table;
     const cJSON *space;
     const cJSON *item;
     cJSON_ArrayForEach(space, rq_json_get(root, "configTable"))
@@ -160,48 +154,12 @@ static rmq_status read_all(struct rq_kv *kv, const cJSON *root)
     return RMQ_OK;
 }
 
-static rmq_status load(struct rq_kv *kv, const char *path, rmq_error **err)
-{
-    struct rq_buf text;
-    cJSON *json = NULL;
-    rq_buf_init(&text, 0);
-    rmq_status st = rq_sys_read_file(path, RQ_BUF_MAX_DEFAULT, &text, err);
-    if (!st) {
-        st = rq_json_parse(rq_slice(text.data, text.len), &json, err);
-    }
-    if (!st) {
-        st = read_all(kv, json);
-    }
-    rq_json_free(json);
-    rq_buf_free(&text);
-    return st;
-}
-
 rmq_status rq_kv_open(struct rq_kv *kv, const char *path, rmq_error **err)
 {
-    struct rq_buf backup;
-    rmq_error *first = NULL;
-    rq_buf_init(&backup, 0);
-    rq_buf_addf(&backup, "%s.bak", path);
-    rmq_status st = load(kv, path, &first);
-    if (st) {
-        rmq_status second = load(kv, rq_buf_cstr(&backup), NULL);
-        st = !second || st == RMQ_ERR_NOT_FOUND ? RMQ_OK : st;
+    if (rq_table_file_set_path(&kv->file, path)) {
+        return rq_error_set(err, RMQ_ERR_NOMEM, "key-value settings in %s", path);
     }
-    rq_buf_free(&backup);
-    if (!st) {
-        kv->path = rq_strdup(path);
-        st = kv->path ? RMQ_OK : RMQ_ERR_NOMEM;
-    }
-    if (st == RMQ_ERR_PROTOCOL) {
-        st = RMQ_ERR_CORRUPT; /* no JSON, but in a file of ours */
-    }
-    if (st) {
-        st = rq_error_set(err, st, "key-value settings in %s: %s", path,
-                          first ? rmq_error_message(first) : rmq_status_text(st));
-    }
-    rmq_error_destroy(first);
-    return st;
+    return rq_table_file_load(&kv->file, read_all, kv, err);
 }
 
 rmq_status rq_kv_put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,

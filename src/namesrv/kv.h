@@ -12,18 +12,23 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/slice.h"
+#include "base/table_file.h"
+#include "base/thread.h"
 
 #define RQ_KV_ORDER_TOPIC_CONFIG "ORDER_TOPIC_CONFIG"
 
 struct rq_kv {
     struct rq_map table; /* namespace NUL key -> value, namespace -> "", owned text */
-    char *path;          /* NULL: nothing is written */
+    /* only so that the file can be written: nobody else looks at the table */
+    struct rq_mutex lock;
+    struct rq_table_file file; /* without a path nothing is written */
 };
 
 void rq_kv_init(struct rq_kv *kv);
 void rq_kv_free(struct rq_kv *kv);
 
-/* Reads the file, or its .bak when it is missing or broken; no file is no error. From here on each
+/* Reads the file, or its .bak when it is missing or broken. Neither there is no error, and a broken
+ * file without .bak is a warning; a broken .bak behind it is RMQ_ERR_CORRUPT. From here on each
  * change is written. */
 rmq_status rq_kv_open(struct rq_kv *kv, const char *path, rmq_error **err);
 

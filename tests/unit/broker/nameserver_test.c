@@ -68,22 +68,77 @@ START_TEST(key_value_settings_outlive_the_name_server)
 }
 END_TEST
 
-START_TEST(key_value_settings_that_cannot_be_read_are_a_damaged_file)
+static void write_text(const char *path, const char *text)
+{
+    ck_assert_int_eq(rq_sys_write_file(path, text, strlen(text), false, NULL), RMQ_OK);
+}
+
+START_TEST(key_value_settings_whose_backup_is_broken_too_are_a_damaged_file)
 {
     char properties[256];
     char path[128];
+    char bak[140];
     rmq_error *err = NULL;
     rmq_namesrv *other = NULL;
     snprintf(path, sizeof path, "%s/kvConfig.json", dir);
+    snprintf(bak, sizeof bak, "%s.bak", path);
     snprintf(properties, sizeof properties, "kvConfigPath = %s\n", path);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs("{\"configTable\":", file), 0);
-    ck_assert_int_eq(fclose(file), 0);
+    write_text(path, "{\"configTable\":");
+    write_text(bak, "nothing");
     ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, properties, &other, &err),
                      RMQ_ERR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(rmq_error_message(err), path));
     rmq_error_destroy(err);
+}
+END_TEST
+
+/* What a power cut or a hand may leave of a file: nothing, zeros, its first half, no file, one that
+ * cannot be read. */
+static void abuse(const char *path, int kind)
+{
+    char zeros[64] = {0};
+    struct rq_buf text;
+    rq_buf_init(&text, 0);
+    ck_assert_int_eq(rq_sys_read_file(path, 65536, &text, NULL), RMQ_OK);
+    ck_assert_int_eq(unlink(path), 0);
+    if (kind == 4) {
+        ck_assert_int_eq(rq_sys_mkdirs(path), 0);
+    } else if (kind != 3) {
+        size_t n = kind == 0 ? 0 : kind == 1 ? sizeof zeros : text.len / 2;
+        ck_assert_int_eq(rq_sys_write_file(path, kind == 1 ? zeros : text.data, n, false, NULL),
+                         RMQ_OK);
+    }
+    rq_buf_free(&text);
+}
+
+START_TEST(key_value_settings_come_from_the_backup_whatever_became_of_the_file)
+{
+    char properties[256];
+    char path[128];
+    char bak[140];
+    snprintf(path, sizeof path, "%s/kvConfig.json", dir);
+    snprintf(bak, sizeof bak, "%s.bak", path);
+    snprintf(properties, sizeof properties, "kvConfigPath = %s\n", path);
+    open_with(properties);
+    ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "k", "before")->header.code, RQ_RESP_SUCCESS);
+    ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "k", "after")->header.code, RQ_RESP_SUCCESS);
+    close_it();
+    abuse(path, _i);
+    open_with(properties);
+    struct raw_answer *answer = kv(RQ_REQ_GET_KV_CONFIG, "k", NULL);
+    ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "value"), "before"));
+    close_it();
+    ck_assert_int_eq(unlink(bak), 0);
+    open_with(properties); /* without a backup it begins with nothing */
+    ck_assert_int_eq(kv(RQ_REQ_GET_KV_CONFIG, "k", NULL)->header.code, RQ_RESP_QUERY_NOT_FOUND);
+    if (_i != 4) {
+        ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "k", "new")->header.code, RQ_RESP_SUCCESS);
+        close_it();
+        open_with(properties);
+        answer = kv(RQ_REQ_GET_KV_CONFIG, "k", NULL);
+        ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "value"), "new"));
+    }
+    close_it();
 }
 END_TEST
 
@@ -323,7 +378,9 @@ Suite *nameserver_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, key_value_settings_outlive_the_name_server);
-    tcase_add_test(tc, key_value_settings_that_cannot_be_read_are_a_damaged_file);
+    tcase_add_test(tc, key_value_settings_whose_backup_is_broken_too_are_a_damaged_file);
+    tcase_add_loop_test(tc, key_value_settings_come_from_the_backup_whatever_became_of_the_file, 0,
+                        5);
     tcase_add_test(tc, relative_paths_stay_where_they_began_when_the_directory_changes);
     tcase_add_test(tc, options_are_told_and_changed_by_request);
     tcase_add_test(tc, a_black_list_adds_to_what_a_request_may_never_change);

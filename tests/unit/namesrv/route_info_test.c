@@ -3,10 +3,13 @@
 /* Tests of the name server's tables: registration, its rules, expiry, the bodies made of them. Time
  * is given. */
 #include <check.h>
+#include <errno.h>
 #include <rmq/log.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "namesrv/kv.h"
 #include "namesrv/route_info.h"
 
@@ -353,6 +356,38 @@ START_TEST(settings_are_kept_by_namespace)
 }
 END_TEST
 
+static void write_text(const char *path, const char *text)
+{
+    ck_assert_int_eq(rq_sys_write_file(path, text, strlen(text), false, NULL), RMQ_OK);
+}
+
+START_TEST(the_good_backup_of_broken_settings_stays_until_there_is_a_good_file)
+{
+    char dir[] = "/tmp/rmq-kv-test-XXXXXX";
+    char path[64];
+    char bak[80];
+    struct rq_kv kv;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/kvConfig.json", dir);
+    snprintf(bak, sizeof bak, "%s.bak", path);
+    for (uint64_t failing = 1; failing <= 2; failing++) {
+        write_text(path, "{\"configTable\":{\"n\"");
+        write_text(bak, "{\"configTable\":{\"n\":{\"k\":\"kept\"}}}");
+        for (int round = 0; round < 2; round++) { /* the first cannot write */
+            rq_kv_init(&kv);
+            ck_assert_int_eq(rq_kv_open(&kv, path, NULL), RMQ_OK);
+            ck_assert_ptr_nonnull(rq_kv_get(&kv, name("n"), name("k")));
+            ck_assert_str_eq(rq_kv_get(&kv, name("n"), name("k")), "kept");
+            rq_sys_fail(RQ_SYS_RENAME, round == 0 ? failing : 0, EIO, false);
+            ck_assert_int_eq(rq_kv_put(&kv, name("n"), name("new"), name("v")), RMQ_OK);
+            rq_sys_fail(RQ_SYS_RENAME, 0, 0, false);
+            rq_kv_free(&kv);
+        }
+    }
+    rq_sys_rmtree(dir);
+}
+END_TEST
+
 static const char *route_in(const char *topic, const struct rq_route_form *form)
 {
     static char text[4096];
@@ -490,6 +525,7 @@ Suite *route_info_suite(void)
     tcase_add_test(tc, clusters_and_lists_of_topics_can_be_read);
     tcase_add_test(tc, a_topic_can_be_removed_and_write_permission_taken_and_given);
     tcase_add_test(tc, settings_are_kept_by_namespace);
+    tcase_add_test(tc, the_good_backup_of_broken_settings_stays_until_there_is_a_good_file);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
 /*
- * The JSON files below config/, each of which holds one table: read with their .bak as fallback,
- * written whole when the table has changed. Any thread. Counterpart: ConfigManager.
+ * A JSON file that holds one table, as those below a broker's config/ do: read with its .bak as
+ * fallback, written whole when the table has changed. Any thread. Counterpart: ConfigManager.
  */
-#ifndef RQ_BROKER_FILES_H
-#define RQ_BROKER_FILES_H
+#ifndef RQ_BASE_TABLE_FILE_H
+#define RQ_BASE_TABLE_FILE_H
 
 #include <rmq/error.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* JSON files of the broker's tables. Counterpart: ConfigManager, MixAll.string2File. */
-#include "broker/files.h"
+/* JSON files of tables. Counterpart: ConfigManager, MixAll.string2File. */
+#include "base/table_file.h"
 
 #include <limits.h>
 #include <stdio.h>
