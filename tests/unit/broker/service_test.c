@@ -347,6 +347,60 @@ START_TEST(an_unknown_code_is_answered_so_and_a_one_way_one_never)
 }
 END_TEST
 
+static void produce_with_key(const char *topic, const char *key)
+{
+    struct rq_buf props;
+    rq_buf_init(&props, 0);
+    rq_props_add_str(&props, 0, RQ_PROP_KEYS, rq_slice_str(key));
+    struct rq_hdr_send header = raw_send_header(topic, 0, rq_slice(props.data, props.len));
+    struct raw_answer *answer =
+        raw_call(raw, RQ_REQ_SEND_MESSAGE_V2, &rq_tab_send_v2, &header, rq_slice_str(key));
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    rq_buf_free(&props);
+}
+
+/* How many messages of the topic the broker finds by the key; *msg is the first. */
+static size_t find(const char *topic, const char *key, int64_t begin_ms, int64_t end_ms,
+                   struct rq_msg *msg)
+{
+    struct rq_msg found[4];
+    struct rq_hdr_query_message header = {.topic = rq_slice_str(topic),
+                                          .key = rq_slice_str(key),
+                                          .max_num = 32,
+                                          .begin_timestamp = begin_ms,
+                                          .end_timestamp = end_ms};
+    struct raw_answer *answer =
+        raw_call(raw, RQ_REQ_QUERY_MESSAGE, &rq_tab_query_message, &header, rq_slice(NULL, 0));
+    if (answer->header.code == RQ_RESP_QUERY_NOT_FOUND) {
+        return 0;
+    }
+    ck_assert_int_eq(answer->header.code, RQ_RESP_SUCCESS);
+    size_t count = raw_messages(answer, found, 4);
+    ck_assert_uint_ge(count, 1);
+    *msg = found[0];
+    return count;
+}
+
+START_TEST(topics_and_keys_of_equal_hashes_are_told_apart_to_the_millisecond)
+{
+    struct rq_msg msg;
+    produce_with_key("AaTopic", "Aa");
+    produce_with_key("BBTopic", "BB");
+    ck_assert_uint_eq(find("AaTopic", "BB", 0, INT64_MAX, &msg), 0);
+    ck_assert_uint_eq(find("BBTopic", "Aa", 0, INT64_MAX, &msg), 0);
+    ck_assert_uint_eq(find("AaTopic", "Aa", 0, INT64_MAX, &msg), 1);
+    ck_assert(rq_slice_eq_str(msg.topic, "AaTopic") && rq_slice_eq_str(msg.body, "Aa"));
+    ck_assert_uint_eq(find("BBTopic", "BB", 0, INT64_MAX, &msg), 1);
+    ck_assert(rq_slice_eq_str(msg.topic, "BBTopic") && rq_slice_eq_str(msg.body, "BB"));
+    int64_t at = msg.store_timestamp_ms;
+    ck_assert_uint_eq(find("BBTopic", "BB", at, at, &msg), 1);
+    ck_assert_uint_eq(find("BBTopic", "BB", at, INT64_MAX, &msg), 1);
+    ck_assert_uint_eq(find("BBTopic", "BB", 0, at, &msg), 1);
+    ck_assert_uint_eq(find("BBTopic", "BB", at + 1, INT64_MAX, &msg), 0);
+    ck_assert_uint_eq(find("BBTopic", "BB", 0, at - 1, &msg), 0);
+}
+END_TEST
+
 START_TEST(a_one_way_send_is_stored_and_not_answered)
 {
     struct rq_hdr_send header = raw_send_header("T", 0, rq_slice(NULL, 0));
@@ -381,6 +435,7 @@ Suite *service_suite(void)
     tcase_add_test(tc, stopping_answers_parked_pulls);
     tcase_add_test(tc, an_unknown_code_is_answered_so_and_a_one_way_one_never);
     tcase_add_test(tc, a_one_way_send_is_stored_and_not_answered);
+    tcase_add_test(tc, topics_and_keys_of_equal_hashes_are_told_apart_to_the_millisecond);
     suite_add_tcase(suite, tc);
     return suite;
 }
