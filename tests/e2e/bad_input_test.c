@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,6 @@
 #include <unistd.h>
 
 #include <rmq/broker.h>
-#include <rmq/log.h>
 
 #include "lib/cases.h"
 #include "lib/frame.h"
@@ -82,7 +80,8 @@ static void put32(unsigned char *p, uint32_t value)
     memcpy(p, &value, 4);
 }
 
-static void bad_lengths(const char *addr)
+/* How many connections that cost. */
+static int bad_lengths(const char *addr)
 {
     static const uint32_t lengths[] = {0,           1,           3,           0xffffffffU,
                                        0x80000000U, 0x7fffffffU, 0x40000000U, 0x01100000U};
@@ -93,9 +92,10 @@ static void bad_lengths(const char *addr)
         snprintf(what, sizeof what, "length %x", lengths[i]);
         expect_close(addr, what, frame, sizeof frame);
     }
+    return sizeof lengths / sizeof lengths[0];
 }
 
-static void bad_headers(const char *addr)
+static int bad_headers(const char *addr)
 {
     unsigned char frame[64];
     memset(frame, 'x', sizeof frame);
@@ -113,6 +113,7 @@ static void bad_headers(const char *addr)
     put32(frame + 4, 1U << 24 | 56);
     memset(frame + 8, 0xff, 56);
     expect_close(addr, "binary header with lengths of 4 GiB", frame, sizeof frame);
+    return 3 + 254 + 1;
 }
 
 static void garbage(const char *addr)
@@ -151,22 +152,44 @@ static void slow_senders(const char *addr)
     }
 }
 
-static atomic_int log_lines;
-
-static void count_lines(rmq_log_level level, const char *line, void *user)
+/* The broker's library writes its lines to standard error: they go to a file from here on. */
+static FILE *keep_log(void)
 {
-    (void)level;
-    (void)line;
-    (void)user;
-    atomic_fetch_add(&log_lines, 1);
+    FILE *log = tmpfile();
+    TL_CHECK(log != NULL);
+    TL_CHECK(dup2(fileno(log), STDERR_FILENO) == STDERR_FILENO);
+    return log;
 }
 
-static void abuse_server(const char *addr, int good_code)
+/* Lines of the log so far; *closed: those about connections that were closed for their bytes. */
+static int log_lines(FILE *log, int *closed)
 {
-    bad_lengths(addr);
+    char line[1024];
+    int lines = 0;
+    *closed = 0;
+    int fd = dup(fileno(log)); /* shares its place with standard error, which is at the end again */
+    TL_CHECK(fd >= 0 && lseek(fd, 0, SEEK_SET) == 0);
+    FILE *reader = fdopen(fd, "r");
+    TL_CHECK(reader != NULL);
+    while (fgets(line, sizeof line, reader)) {
+        lines++;
+        *closed += strstr(line, "connection closed: bad bytes") != NULL;
+    }
+    fclose(reader);
+    return lines;
+}
+
+static void abuse_server(const char *addr, int good_code, FILE *log)
+{
+    int before = 0;
+    int after = 0;
+    int lines = log_lines(log, &before);
+    int connections = bad_lengths(addr);
     expect_service(addr, good_code);
-    bad_headers(addr);
+    connections += bad_headers(addr);
     expect_service(addr, good_code);
+    TL_EQUAL(log_lines(log, &after) - lines, connections);
+    TL_EQUAL(after - before, connections);
     garbage(addr);
     expect_service(addr, good_code);
     slow_senders(addr);
@@ -176,14 +199,18 @@ static void bad_frames_cost_their_connection_only(void)
 {
     rmq_broker *broker = NULL;
     rmq_error *err = NULL;
-    rmq_log_set(RMQ_LOG_WARN, count_lines, NULL);
+    int terminal = dup(STDERR_FILENO);
+    FILE *log = keep_log();
     TL_OK(rmq_broker_start(NULL, &broker, &err));
-    abuse_server(rmq_broker_addr(broker), 28);
-    abuse_server(rmq_broker_namesrv_addr(broker), 106);
+    abuse_server(rmq_broker_addr(broker), 28, log);
+    abuse_server(rmq_broker_namesrv_addr(broker), 106, log);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     TL_CHECK(getenv("TL_SLACK") != NULL || tl_usage_of(0).peak_rss_kb < 64 * 1024);
 #endif
     rmq_broker_stop(broker);
+    TL_EQUAL(dup2(terminal, STDERR_FILENO), STDERR_FILENO);
+    close(terminal);
+    fclose(log);
 }
 
 static void an_unknown_request_is_refused_by_its_code(void)
