@@ -142,6 +142,25 @@ static void a_message_is_found_by_its_offset_id(void)
     tl_cluster_stop(&cluster);
 }
 
+struct end_wait {
+    rmq_admin *admin;
+    const char *topic;
+    int64_t wanted;
+};
+
+/* A real broker moves the end of a queue behind the answer to the send. */
+static bool has_end(void *arg)
+{
+    const struct end_wait *wait = arg;
+    rmq_error *err = NULL;
+    rmq_queue_status *list = NULL;
+    size_t count = 0;
+    TL_OK(rmq_admin_topic_status(wait->admin, wait->topic, 0, &list, &count, &err));
+    bool reached = count == 1 && list[0].max_offset == wait->wanted;
+    rmq_admin_queue_status_free(list, count);
+    return reached;
+}
+
 static void an_offset_that_is_not_stored_is_not_zero(void)
 {
     struct tl_cluster cluster;
@@ -155,6 +174,7 @@ static void an_offset_that_is_not_stored_is_not_zero(void)
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 10);
     rmq_admin *admin = tl_admin(&cluster);
+    TL_CHECK(tl_wait(has_end, &(struct end_wait){admin, cluster.topic, 10}, WAIT_MS));
     TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &list, &count, &err));
     TL_EQUAL(count, 1);
     TL_EQUAL(list[0].max_offset, 10);
@@ -274,6 +294,7 @@ static void the_ends_of_a_queue_can_be_asked_for(void)
     rmq_producer *producer = tl_producer(&cluster);
     TL_OK(rmq_admin_create(cluster.namesrv, &admin, &err));
     tl_send(&cluster, producer, "m", 0, 5);
+    TL_CHECK(tl_wait(has_end, &(struct end_wait){admin, cluster.topic, 5}, WAIT_MS));
     TL_OK(rmq_admin_topic_status(admin, cluster.topic, 0, &queues, &count, &err));
     const char *broker = queues[0].broker_name;
     TL_OK(rmq_admin_max_offset(admin, cluster.topic, broker, 0, 0, &offset, &err));
