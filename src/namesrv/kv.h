@@ -28,8 +28,8 @@ void rq_kv_init(struct rq_kv *kv);
 void rq_kv_free(struct rq_kv *kv);
 
 /* Reads the file, or its .bak when it is missing or broken. Neither there is no error, and a broken
- * file without .bak is a warning; a broken .bak behind it is RMQ_ERR_CORRUPT. From here on each
- * change is written. */
+ * file without .bak is a warning; RMQ_ERR_IO: the system does not give it; RMQ_ERR_CORRUPT: the
+ * .bak behind a broken one is broken, too. From here on each change is written. */
 rmq_status rq_kv_open(struct rq_kv *kv, const char *path, rmq_error **err);
 
 rmq_status rq_kv_put(struct rq_kv *kv, struct rq_slice space, struct rq_slice key,

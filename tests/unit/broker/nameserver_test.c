@@ -129,15 +129,18 @@ START_TEST(key_value_settings_come_from_the_backup_whatever_became_of_the_file)
     ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "value"), "before"));
     close_it();
     ck_assert_int_eq(unlink(bak), 0);
+    if (_i == 4) { /* there may be a whole table in it */
+        ck_assert_int_eq(rmq_namesrv_start_properties(NULL, 0, properties, &namesrv, NULL),
+                         RMQ_ERR_IO);
+        return;
+    }
     open_with(properties); /* without a backup it begins with nothing */
     ck_assert_int_eq(kv(RQ_REQ_GET_KV_CONFIG, "k", NULL)->header.code, RQ_RESP_QUERY_NOT_FOUND);
-    if (_i != 4) {
-        ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "k", "new")->header.code, RQ_RESP_SUCCESS);
-        close_it();
-        open_with(properties);
-        answer = kv(RQ_REQ_GET_KV_CONFIG, "k", NULL);
-        ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "value"), "new"));
-    }
+    ck_assert_int_eq(kv(RQ_REQ_PUT_KV_CONFIG, "k", "new")->header.code, RQ_RESP_SUCCESS);
+    close_it();
+    open_with(properties);
+    answer = kv(RQ_REQ_GET_KV_CONFIG, "k", NULL);
+    ck_assert(rq_slice_eq_str(rq_header_ext(&answer->header, "value"), "new"));
     close_it();
 }
 END_TEST
