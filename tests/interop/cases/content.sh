@@ -32,13 +32,14 @@ go_run() {
 
 new_topic() { must peer createTopic "ns=$NS" "topic=$1" "queues=${2:-8}" "broker=$BROKER"; }
 
-# java_and_java: one topic, three ways of sending, read once.
+# java_and_java: one topic, four ways of sending, read once.
 java_and_java() {
     local topic=JavaJava
     new_topic $topic
     java_produce $topic seed=$topic count=2000 mode=sync
-    java_produce $topic seed=$topic from=2000 count=6000 mode=async
-    java_produce $topic seed=$topic from=8000 count=2000 mode=batch
+    java_produce $topic seed=$topic from=2000 count=5000 mode=async
+    java_produce $topic seed=$topic from=7000 count=2000 mode=batch
+    java_produce $topic seed=$topic from=9000 count=1000 mode=oneway
     java_consume "$RUN/$BROKER-$topic" $topic 10000
     # shellcheck disable=SC2046
     same_report "Java" "$RUN/$BROKER-$topic" $(many $topic)

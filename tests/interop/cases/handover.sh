@@ -46,10 +46,17 @@ hand_is_complete() {  # TOPIC COUNT
     [ "$(hand_total "$1")" = "$2" ]
 }
 
-# Keys of the first, the last, and some messages between: each is found once.
+# Each key finds its message, and no other.
 hand_keys() {  # TOPIC COUNT
+    local text
+    text=$(must peer findKeys "ns=$NS" "topic=$1" "prefix=key-$1-" "count=$2")
+    [ "$(echo "$text" | value_of found)" = "$2" ] || fail "keys: $(echo "$text" | tr '\n' ' ') of $2"
+}
+
+# Keys of what was added last, by the command that operators use.
+hand_last_keys() {  # TOPIC COUNT
     local i found
-    for i in 0 1 $(($2 / 3)) $(($2 / 2)) $(($2 - 300)) $(($2 - 1)); do
+    for i in $(($2 - HAND_MORE)) $(($2 - 1)); do
         found=$(must peer mqadmin queryMsgByKey -n "$NS" -t "$1" -k "key-$1-$i" | grep -c '^[0-9A-F]\{20,\}')
         [ "$found" = 1 ] || fail "key-$1-$i is found $found times"
     done
@@ -95,7 +102,8 @@ handovers() {  # VERSION
         [ $round != 1 ] || hand_read "$topic" $total "First"
         java_produce "$topic" "seed=$topic" "from=$total" count=$HAND_MORE mode=sync
         total=$((total + HAND_MORE))
-        hand_keys "$topic" $total
+        hand_last_keys "$topic" $total
+        case $round in 1 | 10) hand_keys "$topic" $total ;; esac
         [ $round != 9 ] || hand_read "$topic" $total "Ninth"
         [ $round != 10 ] || hand_read "$topic" $total "Last"
         hand_close "$owner" "$name" "$store"

@@ -17,8 +17,9 @@ java_in_order() {
     local topic=JavaOrdered
     new_topic $topic 4
     java_produce $topic seed=$topic count=200
-    java_consume "$RUN/$topic" $topic 200 listener=orderly
+    java_consume "$RUN/$topic" $topic 200 listener=orderly live="$RUN/$topic.live"
     same_report "the ordered consumer" "$RUN/$topic" seed=$topic count=200
+    note "the ordered consumer: $(must group_py order "$RUN/$topic.live")"
 }
 
 java_to_all() {

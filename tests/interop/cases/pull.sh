@@ -20,4 +20,5 @@ case_java_pops_on_ours() {
     java_produce $topic seed=$topic count=200 mode=async
     java_consume "$RUN/$topic" $topic 200 pop=1 later=10
     same_report "Java" "$RUN/$topic" seed=$topic count=200
+    grep -q 'again=20 ' "$RUN/java_pops_on_ours.log" || fail "not 20 messages came a second time"
 }

@@ -10,6 +10,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
@@ -72,6 +77,35 @@ final class Administration {
 
     private static long deadline(Args args) {
         return System.currentTimeMillis() + args.number("timeout", 30) * 1000L;
+    }
+
+    /** Asks for each of the keys PREFIX0, PREFIX1, ...: how many find one message and no other, and the first that does not. */
+    static String findKeys(Args args) throws Exception {
+        DefaultMQAdminExt admin = admin(args);
+        String topic = args.need("topic");
+        AtomicInteger found = new AtomicInteger();
+        AtomicReference<String> missed = new AtomicReference<>();
+        ExecutorService threads = Executors.newFixedThreadPool(8);
+        for (int i = 0; i < args.number("count", 1); i++) {
+            String key = args.need("prefix") + i;
+            threads.execute(() -> {
+                String result;
+                try {
+                    List<MessageExt> list = admin.queryMessage(topic, key, 32, 0, Long.MAX_VALUE).getMessageList();
+                    result = list.size() == 1 && key.equals(list.get(0).getKeys()) ? null : list.size() + " messages";
+                } catch (Exception e) {
+                    result = e.toString().replace('\n', ' ');
+                }
+                if (result == null) {
+                    found.incrementAndGet();
+                } else {
+                    missed.compareAndSet(null, key + ": " + result);
+                }
+            });
+        }
+        threads.shutdown();
+        threads.awaitTermination(args.number("timeout", 300), TimeUnit.SECONDS);
+        return "found=" + found + (missed.get() == null ? "" : "\nmissed=" + missed);
     }
 
     /** Creates the topic on the named broker, or on every master, and waits until the name server gives its route. */

@@ -107,6 +107,8 @@ final class Peer {
                 return Administration.shares(args);
             case "holders":
                 return Administration.holders(args);
+            case "findKeys":
+                return Administration.findKeys(args);
             case "viewMessage":
                 return Administration.viewMessage(args);
             default:
