@@ -329,10 +329,21 @@ rmq_status rq_schedule_load(struct rq_schedule *schedule, rmq_error **err)
 
 void rq_schedule_fit(struct rq_schedule *schedule)
 {
+    int named = rq_store_delay_level_max(schedule->broker->store);
+    int64_t stuck = 0;
+    int last = 0;
     for (int i = 0; i < RQ_DELAY_LEVELS_MAX; i++) {
         struct rq_delay_level *level = &schedule->levels[i];
         int64_t max = rq_store_max_offset(schedule->broker->store, schedule_topic, i);
         level->offset = level->offset < max ? level->offset : max;
+        if (i >= named && level->offset < max) {
+            stuck += max - level->offset;
+            last = i + 1;
+        }
+    }
+    if (stuck) { /* nobody may have meant that */
+        RQ_LOG(WARN, "delayed messages stay in levels that messageDelayLevel does not name",
+               "messages=%lld level=%d named=%d", (long long)stuck, last, named);
     }
 }
 

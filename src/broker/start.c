@@ -211,6 +211,42 @@ static rmq_status load_offsets(struct rmq_broker *broker, rmq_error **err)
     return st;
 }
 
+struct hidden {
+    struct rmq_broker *broker;
+    char topic[RQ_TOPIC_MAX + 1]; /* one of them */
+    int queues;
+    int64_t messages;
+};
+
+static bool note_hidden(struct rq_slice topic, int32_t queue_id, void *user)
+{
+    struct hidden *hidden = user;
+    struct rq_store *store = hidden->broker->store;
+    struct rq_topic_info info;
+    int64_t messages =
+        rq_store_max_offset(store, topic, queue_id) - rq_store_min_offset(store, topic, queue_id);
+    if (messages > 0 && !rq_topics_get(&hidden->broker->topics, topic, &info)) {
+        (void)snprintf(hidden->topic, sizeof hidden->topic, "%.*s", (int)topic.n, topic.p);
+        hidden->queues++;
+        hidden->messages += messages;
+    }
+    return true;
+}
+
+/* A file of topics that was lost, or that a full disk did not take, leaves messages that nobody can
+ * ask for. */
+static void tell_hidden(struct rmq_broker *broker)
+{
+    struct hidden hidden = {.broker = broker};
+    rq_store_each_queue(broker->store, note_hidden, &hidden);
+    if (hidden.queues) {
+        RQ_LOG(WARN,
+               "the store has messages of topics that are not known, create them to get at it",
+               "topic=%s queues=%d messages=%lld", hidden.topic, hidden.queues,
+               (long long)hidden.messages);
+    }
+}
+
 static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
 {
     char path[PATH_ROOM];
@@ -254,7 +290,11 @@ static rmq_status load_tables(struct rmq_broker *broker, rmq_error **err)
         rq_pops_load(&broker->pops);
     }
     st = st ? st : rq_system_topics(broker, err);
-    return st ? st : rq_system_groups(broker, err);
+    st = st ? st : rq_system_groups(broker, err);
+    if (!st) {
+        tell_hidden(broker);
+    }
+    return st;
 }
 
 static rmq_status make_addresses(struct rmq_broker *broker, rmq_error **err)

@@ -48,8 +48,13 @@ static rmq_status parse_delays(struct rq_store *store, const char *text, rmq_err
         for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
             unit_ms = word.p[word.n - 1] == units[i].unit ? units[i].ms : unit_ms;
         }
+        if (store->delay_levels == RQ_DELAY_LEVELS_MAX) {
+            return rq_error_set(err, RMQ_ERR_INVALID,
+                                "messageDelayLevel: \"%.*s\" is one more than %d delays",
+                                (int)word.n, word.p, RQ_DELAY_LEVELS_MAX);
+        }
         if (unit_ms == 0 || !rq_slice_to_i64(rq_slice(word.p, word.n - 1), &number) || number < 0 ||
-            number > INT32_MAX || store->delay_levels == RQ_DELAY_LEVELS_MAX) {
+            number > INT32_MAX) {
             return rq_error_set(err, RMQ_ERR_INVALID, "messageDelayLevel: \"%.*s\" is no delay",
                                 (int)word.n, word.p);
         }

@@ -68,6 +68,10 @@ rmq_status rq_server_name_check(const char *what, struct rq_slice name, rmq_erro
     for (size_t at = 0; !st && at <= name.n;) {
         const char *dot = at < name.n ? memchr(name.p + at, '.', name.n - at) : NULL;
         size_t n = dot ? (size_t)(dot - name.p) - at : name.n - at;
+        if (n == 0 && name.n > 0) {
+            return rq_error_set(err, RMQ_ERR_INVALID, "%s \"%.*s\": nothing %s a dot", what,
+                                (int)name.n, name.p, dot ? "before" : "behind");
+        }
         st = check_name(what, rq_slice(name.p + at, n), RQ_TOPIC_MAX, err);
         at += n + 1;
     }

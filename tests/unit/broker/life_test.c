@@ -102,10 +102,18 @@ START_TEST(a_broker_starts_again_on_its_store_with_all_it_knew)
 }
 END_TEST
 
+#define TEN   "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s "
+#define SIXTY TEN TEN TEN TEN TEN TEN
+
 START_TEST(settings_with_which_messages_would_go_astray_are_refused_at_the_start)
 {
-    static const char *const pairs[][2] = {
-        {"messageDelayLevel", ""}, {"namesrvAddr", ";;"}, {"namesrvAddr", ",\t;"}};
+    static const char *const pairs[][3] = {
+        {"messageDelayLevel", "", "no delay"},
+        {"messageDelayLevel", SIXTY "1s 1s 1s 1s 9s", "\"9s\" is one more than 64 delays"},
+        {"brokerName", "../x", "\"../x\": nothing before a dot"},
+        {"brokerName", "x.", "\"x.\": nothing behind a dot"},
+        {"namesrvAddr", ";;", "no server"},
+        {"namesrvAddr", ",\t;", "no server"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         rmq_broker_config *config = NULL;
         rmq_broker *none = NULL;
@@ -114,6 +122,7 @@ START_TEST(settings_with_which_messages_would_go_astray_are_refused_at_the_start
         ck_assert_int_eq(rmq_broker_config_set(config, pairs[i][0], pairs[i][1], NULL), RMQ_OK);
         ck_assert_int_eq(rmq_broker_start(config, &none, &err), RMQ_ERR_INVALID);
         ck_assert_ptr_nonnull(strstr(rmq_error_message(err), pairs[i][0]));
+        ck_assert_ptr_nonnull(strstr(rmq_error_message(err), pairs[i][2]));
         rmq_error_destroy(err);
         rmq_broker_config_destroy(config);
     }

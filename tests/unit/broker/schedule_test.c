@@ -150,6 +150,67 @@ START_TEST(a_level_that_was_taken_out_and_put_back_does_not_deliver_again)
 }
 END_TEST
 
+static char hidden_line[1024];
+
+static void take_hidden(rmq_log_level level, const char *line, void *user)
+{
+    (void)level;
+    if (strstr(line, user)) {
+        (void)snprintf(hidden_line, sizeof hidden_line, "%s", line);
+    }
+}
+
+/* Starts once more and gives the line that has these words, or "". */
+static const char *line_of_start(const char *dir, const char *levels, char *words)
+{
+    hidden_line[0] = '\0';
+    rmq_log_set(RMQ_LOG_WARN, take_hidden, words);
+    start(dir, levels);
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    stop();
+    return hidden_line;
+}
+
+START_TEST(messages_in_levels_without_name_are_told_at_the_start)
+{
+    char dir[] = "/tmp/rmq-unit-XXXXXX";
+    char words[] = "messageDelayLevel does not name";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    start(dir, "1h 1h 1h");
+    raw_create_topic(raw, "T", 1);
+    send_delayed(2, "named");
+    send_delayed(3, "a");
+    send_delayed(3, "b");
+    stop();
+    ck_assert_str_eq(line_of_start(dir, "1h 1h 1h", words), "");
+    ck_assert_ptr_nonnull(strstr(line_of_start(dir, "1h 1h", words), "messages=2 level=3 named=2"));
+    ck_assert_int_eq(rq_sys_rmtree(dir), 0);
+}
+END_TEST
+
+START_TEST(messages_of_topics_that_are_not_known_are_told_at_the_start)
+{
+    char dir[] = "/tmp/rmq-unit-XXXXXX";
+    char words[] = "topics that are not known";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    start(dir, "1s");
+    raw_create_topic(raw, "T", 2);
+    raw_produce(raw, "T", 0, NULL, "x");
+    raw_produce(raw, "T", 0, NULL, "y");
+    raw_produce(raw, "T", 1, NULL, "z");
+    stop();
+    ck_assert_str_eq(line_of_start(dir, "1s", words), "");
+    ck_assert_int_eq(unlink(path_in(dir, "config/topics.json")), 0);
+    (void)unlink(path_in(dir, "config/topics.json.bak"));
+    ck_assert_ptr_nonnull(strstr(line_of_start(dir, "1s", words), "topic=T queues=2 messages=3"));
+    start(dir, "1s");
+    raw_create_topic(raw, "T", 2);
+    ck_assert(came((const char *const[]){"x", "y", NULL}));
+    stop();
+    ck_assert_int_eq(rq_sys_rmtree(dir), 0);
+}
+END_TEST
+
 Suite *schedule_suite(void);
 
 Suite *schedule_suite(void)
@@ -159,6 +220,8 @@ Suite *schedule_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, lost_messages_are_told_once_and_do_not_hold_up_those_behind_them);
     tcase_add_test(tc, a_level_that_was_taken_out_and_put_back_does_not_deliver_again);
+    tcase_add_test(tc, messages_in_levels_without_name_are_told_at_the_start);
+    tcase_add_test(tc, messages_of_topics_that_are_not_known_are_told_at_the_start);
     suite_add_tcase(suite, tc);
     return suite;
 }

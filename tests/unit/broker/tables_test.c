@@ -470,7 +470,7 @@ START_TEST(a_broker_with_a_name_or_an_hour_that_is_none_says_which_and_does_not_
     check_refused("brokerName", "", "0 characters");
     check_refused("brokerName", "a b", "0x20 at 1");
     check_refused("brokerName", "a/b", "0x2f");
-    check_refused("brokerName", "a..b", "0 characters");
+    check_refused("brokerName", "a..b", "nothing before a dot");
     check_refused("brokerClusterName", "a@b", "0x40");
     check_refused("deleteWhen", "4am", "4am");
 }
