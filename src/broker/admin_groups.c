@@ -36,7 +36,7 @@ static void put_groups(const struct rq_request *request, const char *list)
         }
     }
     rq_json_free(json);
-    rq_broker_persist_soon(request->broker);
+    rq_broker_persist_now(request->broker);
     rq_request_answer(request, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
                       err  ? rmq_error_message(err)
                       : st ? "the group's name is missing or not allowed"
@@ -93,7 +93,7 @@ void rq_process_delete_group(const struct rq_request *request)
     if (header.clean_offset) {
         rq_offsets_remove_group(&broker->offsets, header.group_name);
     }
-    rq_broker_persist_soon(broker);
+    rq_broker_persist_now(broker);
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
 }
 

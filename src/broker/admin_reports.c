@@ -377,7 +377,7 @@ void rq_process_group_forbidden(const struct rq_request *request)
             rq_request_answer(request, RQ_RESP_SYSTEM_ERROR, rmq_status_text(st));
             return;
         }
-        rq_broker_persist_soon(request->broker);
+        rq_broker_persist_now(request->broker);
     }
     rq_buf_init(&body, 0);
     rq_buf_add_str(&body, "{\"group\":");

@@ -267,7 +267,7 @@ void rq_process_delete_topic(const struct rq_request *request)
     }
     remove_retry_topics(broker, header.topic);
     remove_topic(broker, header.topic);
-    rq_broker_persist_soon(broker);
+    rq_broker_persist_now(broker);
     rq_request_answer(request, RQ_RESP_SUCCESS, NULL);
 }
 

@@ -358,7 +358,7 @@ void rq_process_set_request_mode(const struct rq_request *request)
     if (check_mode(request, topic, group)) {
         rmq_status st = rq_request_modes_put(&broker->request_modes, rq_slice_str(topic),
                                              rq_slice_str(group), &mode);
-        rq_broker_persist_soon(broker);
+        rq_broker_persist_now(broker);
         rq_request_answer(request, st == RMQ_OK ? RQ_RESP_SUCCESS : RQ_RESP_SYSTEM_ERROR,
                           st == RMQ_OK ? NULL : rmq_status_text(st));
     }

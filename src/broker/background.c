@@ -52,6 +52,14 @@ static void persist_offsets(struct rmq_broker *broker)
     note_failure("what was popped in order", st, err);
 }
 
+void rq_broker_persist_now(struct rmq_broker *broker)
+{
+    rmq_error *err = NULL;
+    persist_tables(broker);
+    rmq_status st = rq_offsets_persist(&broker->offsets, &err);
+    note_failure("consumer offsets", st, err);
+}
+
 void rq_broker_persist(struct rmq_broker *broker)
 {
     persist_tables(broker);

@@ -170,6 +170,9 @@ void rq_broker_count_checkpoint(struct rmq_broker *broker, struct rq_slice topic
 /* Topics, groups have changed: write them soon, on the background loop. Any thread. */
 void rq_broker_persist_soon(struct rmq_broker *broker);
 
+/* On this thread, before an administrator is told that it is done: a kill takes nothing of it. */
+void rq_broker_persist_now(struct rmq_broker *broker);
+
 /* Topics have changed: as above, and tell the name servers. Any thread. */
 void rq_broker_topics_changed(struct rmq_broker *broker);
 

@@ -2,10 +2,14 @@
 /* Copyright The librmq Authors */
 /* What administrators ask about a group, over sockets: its statistics, copies of its offsets, its
  * settings. */
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "base/time.h"
 #include "broker/broker.h"
+#include "broker/server.h"
 #include "unit/broker/raw.h"
 
 static rmq_broker *broker;
@@ -119,6 +123,68 @@ START_TEST(attributes_of_a_group_are_refused)
 }
 END_TEST
 
+/* A task that keeps the background loop from writing anything. */
+static struct rq_task blocker;
+static atomic_int blocking; /* 1: runs, 2: may end */
+
+static void block(struct rq_task *task)
+{
+    (void)task;
+    atomic_store(&blocking, 1);
+    while (atomic_load(&blocking) != 2) {
+        raw_pause();
+    }
+}
+
+static bool file_has(const char *dir, const char *name, const char *text)
+{
+    char path[512];
+    struct rq_buf found;
+    snprintf(path, sizeof path, "%s/config/%s", dir, name);
+    rq_buf_init(&found, 0);
+    ck_assert_int_eq(rq_sys_read_file(path, 1 << 20, &found, NULL), RMQ_OK);
+    bool has = memmem(found.data, found.len, text, strlen(text)) != NULL;
+    rq_buf_free(&found);
+    return has;
+}
+
+START_TEST(what_an_administrator_was_told_is_done_is_in_the_files)
+{
+    char dir[] = "/tmp/rmq-unit-XXXXXX";
+    const char *const pairs[] = {"storePathRootDir", dir, NULL};
+    const char *const group = "{\"groupName\":\"Made\"}";
+    const struct rq_hdr_topic topic = {.topic = rq_slice_str("Short")};
+    const struct rq_hdr_delete_group old = {.group_name = rq_slice_str("Old"),
+                                            .clean_offset = true};
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    rmq_broker *kept = start_broker(pairs);
+    struct raw *own = raw_open(rmq_broker_addr(kept));
+    raw_create_topic(own, "Short", 1);
+    raw_heartbeat(own, "c", "Old", "Short", "*", 1);
+    ck_assert(rq_offsets_commit(&kept->offsets, old.group_name, topic.topic, 0, 0, NULL));
+    rq_broker_persist(kept);
+    blocker.run = block;
+    atomic_store(&blocking, 0);
+    ck_assert(rq_loop_post(kept->background, &blocker));
+    ck_eventually(atomic_load(&blocking) == 1);
+
+    ck_assert(file_has(dir, "topics.json", "\"Short\""));
+    raw_call(own, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &topic, rq_slice(NULL, 0));
+    ck_assert(!file_has(dir, "topics.json", "\"Short\""));
+    ck_assert(!file_has(dir, "consumerOffset.json", "Short@Old"));
+    ck_assert(file_has(dir, "subscriptionGroup.json", "\"Old\""));
+    raw_call(own, RQ_REQ_DELETE_SUBSCRIPTIONGROUP, &rq_tab_delete_group, &old, rq_slice(NULL, 0));
+    ck_assert(!file_has(dir, "subscriptionGroup.json", "\"Old\""));
+    raw_call(own, RQ_REQ_UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, NULL, NULL, rq_slice_str(group));
+    ck_assert(file_has(dir, "subscriptionGroup.json", "\"Made\""));
+
+    atomic_store(&blocking, 2);
+    raw_close(own);
+    rmq_broker_stop(kept);
+    ck_assert_int_eq(rq_sys_rmtree(dir), 0);
+}
+END_TEST
+
 Suite *admin_group_suite(void)
 {
     Suite *suite = suite_create("broker/admin_group");
@@ -127,6 +193,7 @@ Suite *admin_group_suite(void)
     tcase_add_test(tc, statistics_are_of_the_topics_that_are_listed_or_else_subscribed_to);
     tcase_add_test(tc, offsets_are_copied_of_what_an_online_group_subscribes_to);
     tcase_add_test(tc, attributes_of_a_group_are_refused);
+    tcase_add_test(tc, what_an_administrator_was_told_is_done_is_in_the_files);
     suite_add_tcase(suite, tc);
     return suite;
 }
