@@ -192,6 +192,7 @@ static void reset(const struct rq_request *request, const struct rq_hdr_reset_of
                        "reset of queue %d failed: %s", header->queue_id, rmq_status_text(st));
         return;
     }
+    rq_broker_persist_now(request->broker);
     rq_answer_body(request->conn, &request->to, NULL, NULL, &body);
 }
 
@@ -255,6 +256,7 @@ void rq_process_clone_offset(const struct rq_request *request)
         at += topic.n + 1;
     }
     rq_buf_free(&clone.topics);
+    rq_broker_persist_now(request->broker);
     rq_request_answer(request, st ? RQ_RESP_SYSTEM_ERROR : RQ_RESP_SUCCESS,
                       st ? rmq_status_text(st) : NULL);
 }

@@ -154,6 +154,12 @@ START_TEST(what_an_administrator_was_told_is_done_is_in_the_files)
     const char *const pairs[] = {"storePathRootDir", dir, NULL};
     const char *const group = "{\"groupName\":\"Made\"}";
     const struct rq_hdr_topic topic = {.topic = rq_slice_str("Short")};
+    const struct rq_hdr_reset_offset reset = {
+        .topic = topic.topic, .group = rq_slice_str("Old"), .timestamp = 0, .is_force = true};
+    const struct rq_hdr_clone_group_offset copy = {.src_group = reset.group,
+                                                   .dest_group = rq_slice_str("Copy"),
+                                                   .topic = topic.topic,
+                                                   .offline = true};
     const struct rq_hdr_delete_group old = {.group_name = rq_slice_str("Old"),
                                             .clean_offset = true};
     ck_assert_ptr_nonnull(mkdtemp(dir));
@@ -161,13 +167,20 @@ START_TEST(what_an_administrator_was_told_is_done_is_in_the_files)
     struct raw *own = raw_open(rmq_broker_addr(kept));
     raw_create_topic(own, "Short", 1);
     raw_heartbeat(own, "c", "Old", "Short", "*", 1);
-    ck_assert(rq_offsets_commit(&kept->offsets, old.group_name, topic.topic, 0, 0, NULL));
+    raw_produce(own, "Short", 0, NULL, "x");
+    ck_assert(rq_offsets_commit(&kept->offsets, old.group_name, topic.topic, 0, 1, NULL));
     rq_broker_persist(kept);
     blocker.run = block;
     atomic_store(&blocking, 0);
     ck_assert(rq_loop_post(kept->background, &blocker));
     ck_eventually(atomic_load(&blocking) == 1);
 
+    ck_assert(file_has(dir, "consumerOffset.json", "\"Short@Old\":{0:1}"));
+    raw_call(own, RQ_REQ_CLONE_GROUP_OFFSET, &rq_tab_clone_group_offset, &copy, rq_slice(NULL, 0));
+    ck_assert(file_has(dir, "consumerOffset.json", "\"Short@Copy\":{0:1}"));
+    raw_call(own, RQ_REQ_INVOKE_BROKER_TO_RESET_OFFSET, &rq_tab_reset_offset, &reset,
+             rq_slice(NULL, 0));
+    ck_assert(file_has(dir, "consumerOffset.json", "\"Short@Old\":{0:0}"));
     ck_assert(file_has(dir, "topics.json", "\"Short\""));
     raw_call(own, RQ_REQ_DELETE_TOPIC_IN_BROKER, &rq_tab_topic, &topic, rq_slice(NULL, 0));
     ck_assert(!file_has(dir, "topics.json", "\"Short\""));
