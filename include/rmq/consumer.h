@@ -302,7 +302,9 @@ RMQ_API const char *rmq_consumer_client_id(const rmq_consumer *consumer);
  * commits, and leaves the group. May be called twice, from any thread, from the listener. When it
  * has returned (outside the listener), no listener starts any more. RMQ_ERR_TIMEOUT when a listener
  * was still running at the deadline, or a batch unfinished: nothing of it is committed any more, and
- * a later call waits for its end. Since 0.1.0. */
+ * a later call waits for its end. When offsets could not be stored, the reason (RMQ_ERR_CONNECT,
+ * RMQ_ERR_BROKER, …; broadcasting: RMQ_ERR_IO): the consumer is shut down all the same, and what was
+ * consumed since the last commit comes again. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms,
                                          rmq_error **err);
 

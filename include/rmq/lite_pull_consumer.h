@@ -214,7 +214,7 @@ RMQ_API const char *rmq_lite_pull_consumer_client_id(const rmq_lite_pull_consume
 /* Stops fetching, waits up to timeout_ms (0 = 10000) for batches that are not destroyed yet,
  * commits (with autoCommit), and leaves the group. May be called twice and from any thread, but not
  * from a callback of its own. RMQ_ERR_TIMEOUT when a batch was still in hands; a later call waits
- * for it. Since 0.1.0. */
+ * for it. Offsets that could not be stored are told as by rmq_consumer_shutdown. Since 0.1.0. */
 RMQ_API rmq_status rmq_lite_pull_consumer_shutdown(rmq_lite_pull_consumer *consumer,
                                                    int64_t timeout_ms, rmq_error **err);
 

@@ -86,6 +86,7 @@ static void leave(struct rmq_consumer *consumer)
     }
     rq_timer_stop(&consumer->close_timer);
     consumer->close_stage = STAGE_LEAVE;
+    consumer->unstored = rq_offset_count_unstored(consumer);
     rq_lock_give_back_all(consumer);
     drop_topics(consumer);
     if (!consumer->added) {
@@ -228,6 +229,22 @@ static bool wait_closed(struct rmq_consumer *consumer, int64_t deadline_ms)
     return clean;
 }
 
+/* When all is closed. */
+static rmq_status tell_unstored(const struct rmq_consumer *consumer, rmq_error **err)
+{
+    if (consumer->local && !rq_local_offsets_write(consumer->local)) {
+        return rq_error_set(err, RMQ_ERR_IO, "the file of offsets could not be written");
+    }
+    if (consumer->unstored == 0) {
+        return RMQ_OK;
+    }
+    rmq_status st = rmq_error_status(consumer->not_stored);
+    return rq_error_set(err, st == RMQ_OK ? RMQ_ERR_TIMEOUT : st,
+                        "the offsets of %d queues are not stored, what was consumed since the "
+                        "last commit comes again: %s",
+                        consumer->unstored, rmq_error_message(consumer->not_stored));
+}
+
 rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq_error **err)
 {
     if (!consumer) {
@@ -245,17 +262,19 @@ rmq_status rmq_consumer_shutdown(rmq_consumer *consumer, int64_t timeout_ms, rmq
     rq_cond_broadcast(&consumer->change);
     rq_mutex_unlock(&consumer->lock);
     if (ended) {
-        return RMQ_OK;
+        return tell_unstored(consumer, err);
     }
     struct close_call call = {.consumer = consumer, .deadline_ms = deadline};
     rq_instance_run(consumer->instance, close_on_loop, &call);
-    bool clean = rq_pool_in(&consumer->pool) ? rq_pool_wait_others(&consumer->pool, deadline)
-                                             : wait_closed(consumer, deadline);
+    bool inside = rq_pool_in(&consumer->pool);
+    bool clean =
+        inside ? rq_pool_wait_others(&consumer->pool, deadline) : wait_closed(consumer, deadline);
+    if (clean && !inside) {
+        rq_consumer_trace_close(consumer);
+        return tell_unstored(consumer, err);
+    }
     if (consumer->local) {
         (void)rq_local_offsets_write(consumer->local);
-    }
-    if (clean && !rq_pool_in(&consumer->pool)) {
-        rq_consumer_trace_close(consumer);
     }
     return clean ? RMQ_OK
                  : rq_error_set(err, RMQ_ERR_TIMEOUT, "a listener or a batch did not end in time");

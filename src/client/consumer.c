@@ -237,6 +237,7 @@ static void free_consumer(struct rmq_consumer *consumer)
     rq_local_offsets_close(consumer->local);
     rq_sharing_clear(&consumer->sharing);
     rmq_error_destroy(consumer->refusal);
+    rmq_error_destroy(consumer->not_stored);
     rq_cond_destroy(&consumer->change);
     rq_mutex_destroy(&consumer->lock);
     rq_mutex_destroy(&consumer->post_lock);

@@ -151,7 +151,9 @@ struct rmq_consumer {
     /* leaving waits so long for heartbeats and locks to be answered; 0 = not set */
     int64_t answers_until_ms;
     struct rq_timer close_timer;
-    int commits; /* under way; with acknowledgements of popped messages */
+    int commits;           /* under way; with acknowledgements of popped messages */
+    int unstored;          /* queues whose offset no broker had in the end; read when closed */
+    rmq_error *not_stored; /* why the last commit that failed did; owned */
 };
 
 /* ---- consumer.c ---- */

@@ -216,7 +216,15 @@ static void note_answer(struct commit *commit, rmq_status status, struct rq_in *
     note_moved(owned, answer);
     if (status == RMQ_OK && answer->header->code == RQ_RESP_SUCCESS) {
         owned->committed = commit->offset;
-    } else if (status == RMQ_OK && now >= consumer->quiet_until_ms) {
+        return;
+    }
+    if (consumer->closing) {
+        rmq_error_destroy(consumer->not_stored);
+        consumer->not_stored = NULL;
+        rq_answer_error(status, answer ? answer->header : NULL, owned->name.broker_name, "commit",
+                        &consumer->not_stored);
+    }
+    if (status == RMQ_OK && now >= consumer->quiet_until_ms) {
         consumer->quiet_until_ms = now + RQ_WARN_EVERY_MS;
         RQ_LOG(WARN, "the broker refused an offset", "topic=%s queue=%d offset=%lld code=%d",
                owned->name.topic, (int)owned->name.queue_id, (long long)commit->offset,
@@ -408,6 +416,22 @@ void rq_offset_commit_last(struct rq_owned *owned, int64_t timeout_ms)
     } else if (offset != owned->committed) {
         rq_offset_commit(owned, offset, timeout_ms);
     }
+}
+
+int rq_offset_count_unstored(struct rmq_consumer *consumer)
+{
+    int count = 0;
+    RQ_LIST_FOREACH_SAFE(node, next, &consumer->topics)
+    {
+        struct rq_subscribed *topic = RQ_CONTAINER_OF(node, struct rq_subscribed, node);
+        RQ_LIST_FOREACH_SAFE(item, after, &topic->queues)
+        {
+            struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
+            int64_t offset = committable(owned);
+            count += offset >= 0 && offset != owned->committed;
+        }
+    }
+    return count;
 }
 
 static void persist(struct rq_owned *owned, bool last, int64_t timeout_ms)

@@ -134,6 +134,9 @@ void rq_offset_commit_eagerly(struct rq_owned *owned);
 void rq_offset_commit_last(struct rq_owned *owned, int64_t timeout_ms); /* before giving it up */
 void rq_offset_persist_all(struct rmq_consumer *consumer, bool last, int64_t timeout_ms);
 
+/* Queues of ours whose offset has moved and was not confirmed by a broker. */
+int rq_offset_count_unstored(struct rmq_consumer *consumer);
+
 /* ---- pull.c: loop ---- */
 
 void rq_pull(struct rq_owned *owned); /* when nothing hinders it; pops what is to be popped */

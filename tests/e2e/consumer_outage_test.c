@@ -133,16 +133,52 @@ static void shutdown_is_quick_while_the_servers_are_away(void)
     start_servers(&servers, &cluster, 4);
     rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
     rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(
+        rmq_broker_fault_answer(servers.broker, 15, -1, 1, "not now", &err)); /* no commit before */
     tl_send(&cluster, producer, "m", 0, 100);
     tl_seen_wait(&seen, 100, 20000);
     rmq_producer_destroy(producer);
     rmq_broker_stop(servers.broker);
     servers.broker = NULL;
     int64_t start = tl_now_ms();
-    TL_OK(rmq_consumer_shutdown(consumer, 10000, &err));
+    TL_CHECK(rmq_consumer_shutdown(consumer, 10000, NULL) != RMQ_OK);
     printf("shutdown took %lld ms\n", (long long)(tl_now_ms() - start));
     TL_CHECK(tl_now_ms() - start < 9000);
     rmq_consumer_destroy(consumer);
+    stop_servers(&servers);
+}
+
+static bool came_again(void *arg)
+{
+    (void)arg;
+    return atomic_load(&seen.total) == 20;
+}
+
+static void a_shutdown_says_that_offsets_are_not_stored(void)
+{
+    struct servers servers;
+    struct tl_cluster cluster;
+    rmq_error *err = NULL;
+    start_servers(&servers, &cluster, 1);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    rmq_producer *producer = tl_producer(&cluster);
+    TL_OK(rmq_broker_fault_answer(servers.broker, 15, -1, 1, "not now", &err));
+    tl_send(&cluster, producer, "m", 0, 10);
+    tl_seen_wait(&seen, 10, 20000);
+    for (int i = 0; i < 2; i++) {
+        TL_EQUAL(rmq_consumer_shutdown(consumer, 10000, &err), RMQ_ERR_BROKER);
+        TL_CHECK(strstr(rmq_error_message(err), "offsets of 1 queues are not stored") != NULL);
+        TL_CHECK(strstr(rmq_error_message(err), "not now") != NULL);
+        rmq_error_destroy(err);
+        err = NULL;
+    }
+    rmq_consumer_destroy(consumer);
+    rmq_broker_fault_clear(servers.broker);
+    consumer = tl_consumer(&cluster, "*", tl_seen_listener, &seen);
+    TL_CHECK(tl_wait(came_again, NULL, 20000));
+    TL_OK(rmq_consumer_shutdown(consumer, 10000, &err));
+    rmq_consumer_destroy(consumer);
+    rmq_producer_destroy(producer);
     stop_servers(&servers);
 }
 
@@ -211,6 +247,7 @@ int main(int argc, char **argv)
          60},
         TL_CASE(a_consumer_starts_while_all_servers_are_away_and_consumes_when_they_come),
         TL_CASE(shutdown_is_quick_while_the_servers_are_away),
+        TL_CASE(a_shutdown_says_that_offsets_are_not_stored),
         {"errors_of_any_kind_only_delay", errors_of_any_kind_only_delay, 90},
         {"lost_answers_and_cut_connections_only_delay", lost_answers_and_cut_connections_only_delay,
          90},
