@@ -67,6 +67,7 @@ int main(int argc, char **argv)
     keep_standard_open();
     /* a write that fails is noticed, and then everything is put in order */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) is an error like a full disk */
     int rc = tool_dispatch("rmq", text, commands, TOOL_COUNT(commands), argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && rc == TOOL_DONE) {
         if (!tool_reader_is_gone()) {

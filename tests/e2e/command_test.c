@@ -236,6 +236,19 @@ static void a_closed_output_is_no_place_for_other_files(void)
     tl_expect("", "version 2>&1 >&-", 1, "standard output");
 }
 
+static void a_file_at_its_limit_is_an_error(void)
+{
+    char path[] = "/tmp/rmq-command-XXXXXX";
+    char words[200];
+    int fd = mkstemp(path);
+    TL_CHECK(fd >= 0);
+    close(fd);
+    snprintf(words, sizeof words,
+             "version; ulimit -f 1; ${B:-build/release}/rmq options broker 2>&1 > %s", path);
+    tl_expect("", words, 1, "standard output");
+    unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
@@ -248,6 +261,7 @@ int main(int argc, char **argv)
         {"a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store",
          a_command_whose_reader_goes_or_whose_terminal_hangs_up_leaves_no_store, 60},
         TL_CASE(a_closed_output_is_no_place_for_other_files),
+        TL_CASE(a_file_at_its_limit_is_an_error),
         TL_CASE(a_count_is_kept_though_messages_come_in_batches),
         {"who_has_read_enough_ends_a_consumer_at_rest", who_has_read_enough_ends_a_consumer_at_rest,
          60},
