@@ -71,26 +71,59 @@ static bool all_came(void *arg)
     return true;
 }
 
-/* How late is printed; that is a figure of the machine, too. */
-static void each_of_the_18_levels_has_its_time_and_none_comes_before(void)
+#define ROUNDS  3
+#define LATE_MS 1000
+
+/* All of them once, and how late each came; never before its time. */
+static void measure(const struct tl_cluster *cluster, rmq_producer *producer, int64_t late_ms[ALL])
 {
-    static const char *const options[] = {"messageDelayLevel", table, NULL};
-    struct tl_cluster cluster;
-    int64_t latest = 0;
-    tl_cluster_start_with(&cluster, 4, options);
-    rmq_producer *producer = tl_producer(&cluster);
-    rmq_consumer *consumer = tl_consumer(&cluster, "*", ask_by_level, NULL);
-    tl_send(&cluster, producer, "m", 0, LEVELS);
+    for (int i = 0; i < ALL; i++) {
+        atomic_store(&late[i].after_ms, 0);
+    }
+    tl_send(cluster, producer, "m", 0, LEVELS);
     for (int n = LEVELS; n < ALL; n++) {
-        send_with_level(&cluster, producer, n);
+        send_with_level(cluster, producer, n);
     }
     TL_CHECK(tl_wait(all_came, NULL, 25000));
     for (int i = 0; i < ALL; i++) {
-        int64_t late_ms = atomic_load(&late[i].after_ms) - table_ms[i % 3];
-        TL_CHECK(late_ms >= -2); /* two that round */
-        latest = late_ms > latest ? late_ms : latest;
+        late_ms[i] = atomic_load(&late[i].after_ms) - table_ms[i % 3];
+        TL_CHECK(late_ms[i] >= -2); /* two that round */
     }
-    printf("18 levels, asked for and sent with, at most %lld ms late\n", (long long)latest);
+}
+
+/* Keeps the better ones; returns the largest of them. */
+static int64_t keep_best(int64_t best[ALL], const int64_t late_ms[ALL])
+{
+    int64_t latest = 0;
+    for (int i = 0; i < ALL; i++) {
+        best[i] = late_ms[i] < best[i] ? late_ms[i] : best[i];
+        latest = best[i] > latest ? best[i] : latest;
+    }
+    return latest;
+}
+
+/* Within a second of its time, too. A machine or a disk that stands still for a while makes a
+ * round late, which says nothing of a level: it has three. */
+static void each_of_the_18_levels_has_its_time_within_a_second_and_none_comes_before(void)
+{
+    static const char *const options[] = {"messageDelayLevel", table, NULL};
+    int64_t best[ALL];
+    int64_t late_ms[ALL];
+    int64_t latest = LATE_MS;
+    struct tl_cluster cluster;
+    tl_cluster_start_with(&cluster, 4, options);
+    rmq_producer *producer = tl_producer(&cluster);
+    rmq_consumer *consumer = tl_consumer(&cluster, "*", ask_by_level, NULL);
+    for (int i = 0; i < ALL; i++) {
+        best[i] = INT64_MAX;
+    }
+    for (int round = 1; round <= ROUNDS && latest >= LATE_MS; round++) {
+        measure(&cluster, producer, late_ms);
+        latest = keep_best(best, late_ms);
+        printf("18 levels, asked for and sent with, at most %lld ms late in round %d\n",
+               (long long)latest, round);
+    }
+    TL_CHECK(getenv("TL_SLACK") != NULL || latest < LATE_MS);
     rmq_consumer_destroy(consumer);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
@@ -167,7 +200,8 @@ static void sixteen_times_later_end_in_the_dead_letters_with_the_properties_of_t
 int main(int argc, char **argv)
 {
     static const struct tl_case cases[] = {
-        TL_CASE(each_of_the_18_levels_has_its_time_and_none_comes_before),
+        {"each_of_the_18_levels_has_its_time_within_a_second_and_none_comes_before",
+         each_of_the_18_levels_has_its_time_within_a_second_and_none_comes_before, 100},
         TL_CASE(sixteen_times_later_end_in_the_dead_letters_with_the_properties_of_the_message),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
