@@ -8,18 +8,17 @@ sent_more_than() { [ "$(grep -c '"SEND_OK"' "$RUN/$1/out")" -gt "$2" ]; }
 received_more_than() { [ "$(grep -c '"msgId"' "$RUN/$1/out")" -gt "$2" ]; }
 all_ids_received() { group_py ids "$RUN/$1/out" "$RUN/$2/out" > /dev/null; }
 
-# goes_on WHAT PREDICATE NAME PATTERN: counts lines from now on; what it did before does not count.
+# goes_on WHAT PREDICATE NAME COUNT: more than those COUNT lines, within 30 s of BEGIN ($SECONDS when the broker was there again).
 goes_on() {
-    local what=$1 test=$2 name=$3 pattern=$4 begin=$EPOCHREALTIME before
-    before=$(grep -c "$pattern" "$RUN/$name/out")
-    wait_until 30 "$test" "$name" "$before" || fail "the $what did not go on within 30 s: $(tail -n 1 "$RUN/$name/err")"
-    note "the $what went on after $(elapsed "$begin") s"
+    local what=$1 test=$2 name=$3 count=$4
+    wait_until $((BEGIN + 30 - SECONDS)) "$test" "$name" "$count" || fail "the $what did not go on within 30 s: $(tail -n 1 "$RUN/$name/err")"
+    note "the $what went on after $((SECONDS - BEGIN)) s"
 }
 
 outage() {  # stop_server|kill_server
     need_rmq
     use_real 5.3.3
-    local name=outage-$1 topic=Outage-$1 port
+    local name=outage-$1 topic=Outage-$1 port sent received BEGIN
     port=$(take_ports)
     real_broker "$name" 5.3.3 "$port" "$NS"
     must peer waitBroker "ns=$NS" "broker=$name" > /dev/null
@@ -32,9 +31,12 @@ outage() {  # stop_server|kill_server
     sleep 30
     is_alive "$(server_pid "$name-producer")" || fail "the producer ended in the outage: $(tail -n 1 "$RUN/$name-producer/err")"
     is_alive "$(server_pid "$name-consumer")" || fail "the consumer ended in the outage: $(tail -n 1 "$RUN/$name-consumer/err")"
+    sent=$(grep -c '"SEND_OK"' "$RUN/$name-producer/out")
+    received=$(grep -c '"msgId"' "$RUN/$name-consumer/out")
     restart_real_broker "$name" 5.3.3
-    goes_on producer sent_more_than "$name-producer" '"SEND_OK"'
-    goes_on consumer received_more_than "$name-consumer" '"msgId"'
+    BEGIN=$SECONDS
+    goes_on producer sent_more_than "$name-producer" "$sent"
+    goes_on consumer received_more_than "$name-consumer" "$received"
     sleep 3
     touch "$RUN/$name.stop"
     wait_until 60 is_gone "$(server_pid "$name-producer")" || fail "the producer does not end with its input"
