@@ -4,6 +4,7 @@
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
@@ -108,14 +109,15 @@ final class Administration {
         return "found=" + found + (missed.get() == null ? "" : "\nmissed=" + missed);
     }
 
-    /** Creates the topic on the named broker, or on every master, and waits until the name server gives its route. */
+    /** Creates the topic on the named brokers (broker=a,b), or on every master, and waits until the name server gives its route. */
     static String createTopic(Args args) throws Exception {
         String topic = args.need("topic");
         int queues = args.number("queues", 8);
         String only = args.get("broker", "");
+        List<String> names = Arrays.asList(only.split(","));
         int brokers = 0;
         for (BrokerData data : admin(args).examineBrokerClusterInfo().getBrokerAddrTable().values()) {
-            if (only.isEmpty() || only.equals(data.getBrokerName())) {
+            if (only.isEmpty() || names.contains(data.getBrokerName())) {
                 admin(args).createAndUpdateTopicConfig(data.getBrokerAddrs().get(MixAll.MASTER_ID),
                     new TopicConfig(topic, queues, queues));
                 brokers++;
