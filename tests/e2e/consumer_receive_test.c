@@ -88,8 +88,11 @@ static void a_call_gets_up_to_the_batch_size(void)
     tl_cluster_stop(&cluster);
 }
 
-/* Sent right after start has returned, by a group that is new or one that has offsets. What would
- * wait for a round of the rebalance or of heartbeats came after 20 s and more. */
+#define STARTS 50
+
+/* Field case B11. Sent right after start has returned, by a group that is new or one that has
+ * offsets. What would wait for a round of the rebalance or of heartbeats came after 20 s and more.
+ * How long it took is judged where nothing runs beside it: interop/cases/group.sh, starts_on_*. */
 static void a_message_sent_when_start_has_returned_waits_for_no_round(void)
 {
     struct tl_cluster cluster;
@@ -97,7 +100,7 @@ static void a_message_sent_when_start_has_returned_waits_for_no_round(void)
     tl_cluster_start(&cluster, 4);
     rmq_producer *producer = tl_producer(&cluster);
     tl_send(&cluster, producer, "m", 0, 8);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < STARTS; i++) {
         rmq_consumer_options options;
         rmq_consumer_options_init(&options, sizeof options);
         rmq_consumer *consumer = open_consumer(&cluster, &options);
@@ -109,7 +112,7 @@ static void a_message_sent_when_start_has_returned_waits_for_no_round(void)
         worst = took > worst ? took : worst;
         rmq_consumer_destroy(consumer);
     }
-    printf("slowest of 20: %lld ms\n", (long long)worst);
+    printf("slowest of %d starts: %lld ms\n", STARTS, (long long)worst);
     rmq_producer_destroy(producer);
     tl_cluster_stop(&cluster);
 }
@@ -216,7 +219,8 @@ int main(int argc, char **argv)
         {"a_listener_receives_all_of_ten_thousand_over_eight_queues",
          a_listener_receives_all_of_ten_thousand_over_eight_queues, 60},
         TL_CASE(a_call_gets_up_to_the_batch_size),
-        TL_CASE(a_message_sent_when_start_has_returned_waits_for_no_round),
+        {"a_message_sent_when_start_has_returned_waits_for_no_round",
+         a_message_sent_when_start_has_returned_waits_for_no_round, 120},
         TL_CASE(a_message_wakes_the_pull_of_an_idle_group),
         TL_CASE(a_new_group_from_the_last_offset_skips_what_was_there),
         TL_CASE(a_suspended_consumer_gets_nothing_until_it_is_resumed),
