@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/jhash.h"
 #include "base/sys.h"
 #include "base/time.h"
 #include "fixture.h"
+#include "store/index.h"
 #include "store/record.h"
+#include "unit/wire/vectors.h"
 
 Suite *get_suite(void);
 
@@ -221,6 +224,31 @@ START_TEST(keys_are_found_and_equal_hashes_do_not_mix)
 }
 END_TEST
 
+START_TEST(hashes_of_keys_are_those_of_java)
+{
+    cJSON *json = vectors_read("hash.json");
+    const cJSON *row = NULL;
+    int rows = 0;
+    cJSON_ArrayForEach(row, rq_json_get(json, "index_key_hash"))
+    {
+        uint32_t hash = UINT32_MAX;
+        if (!rq_json_get(row, "topic")) { /* a text without '#' whose hash has no positive one */
+            ck_assert_int_eq(rq_java_hash(rq_slice_str(rq_json_str(row, "index_key", ""))),
+                             INT32_MIN);
+            continue;
+        }
+        ck_assert_int_eq(rq_index_hash(rq_slice_str(rq_json_str(row, "topic", NULL)),
+                                       rq_slice_str(rq_json_str(row, "key", NULL)), &hash),
+                         RMQ_OK);
+        ck_assert_int_eq(hash, rq_json_i64(row, "keyHash", -1));
+        ck_assert_int_eq(hash % 5000000, rq_json_i64(row, "slot_of_5000000", -1));
+        rows++;
+    }
+    ck_assert_int_ge(rows, 7);
+    rq_json_free(json);
+}
+END_TEST
+
 START_TEST(a_view_is_refused_where_no_record_begins)
 {
     struct fixture fix;
@@ -342,6 +370,7 @@ Suite *get_suite(void)
     tcase_add_test(tc, a_filter_of_records_is_asked_for_each);
     tcase_add_test(tc, offsets_by_time_have_both_bounds);
     tcase_add_test(tc, keys_are_found_and_equal_hashes_do_not_mix);
+    tcase_add_test(tc, hashes_of_keys_are_those_of_java);
     tcase_add_test(tc, a_view_is_refused_where_no_record_begins);
     tcase_add_test(tc, a_deleted_topic_is_gone_and_begins_anew);
     tcase_add_test(tc, a_listener_may_append_also_while_a_topic_is_deleted);

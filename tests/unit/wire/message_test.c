@@ -273,6 +273,30 @@ START_TEST(hosts_read_and_write_numeric_addresses)
 }
 END_TEST
 
+/* MessageQueue.hashCode, of the parts that we hash, too. */
+static int32_t queue_hash(const cJSON *row)
+{
+    uint32_t hash = 31 + (uint32_t)rq_java_hash(rq_slice_str(rq_json_str(row, "brokerName", "")));
+    hash = hash * 31 + (uint32_t)rq_json_i32(row, "queueId", -1);
+    hash = hash * 31 + (uint32_t)rq_java_hash(rq_slice_str(rq_json_str(row, "topic", "")));
+    return (int32_t)hash;
+}
+
+START_TEST(hashes_of_the_parts_of_a_queue_are_those_of_java)
+{
+    cJSON *json = vectors_read("hash.json");
+    const cJSON *row = NULL;
+    int rows = 0;
+    cJSON_ArrayForEach(row, rq_json_get(json, "message_queue"))
+    {
+        ck_assert_int_eq(queue_hash(row), rq_json_i32(row, "hashCode", 0));
+        rows++;
+    }
+    ck_assert_int_ge(rows, 3);
+    rq_json_free(json);
+}
+END_TEST
+
 START_TEST(tag_hashes_and_subscriptions_are_those_of_java)
 {
     cJSON *json = vectors_read("hash.json");
@@ -399,6 +423,7 @@ Suite *message_suite(void)
     tcase_add_test(tc, batches_read_as_java_wrote_them_and_are_written_to_the_same_bytes);
     tcase_add_test(tc, ids_are_those_of_java);
     tcase_add_test(tc, hosts_read_and_write_numeric_addresses);
+    tcase_add_test(tc, hashes_of_the_parts_of_a_queue_are_those_of_java);
     tcase_add_test(tc, tag_hashes_and_subscriptions_are_those_of_java);
     tcase_add_test(tc, tags_with_equal_hashes_are_told_apart_by_text);
     tcase_add_test(tc, an_expression_has_a_most_of_tags);
