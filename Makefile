@@ -329,7 +329,7 @@ $(B)/bench/%: tests/bench/%.c $(call objects,$(NEEDS_all)) $(B)/flags
 interop: all $(E2E) $(MEMBER)
 	$(Q)tests/interop/run.sh $(CASES)
 # Ten times as many messages, and a mixed group for five minutes: a quarter of an hour.
-interop-long: all $(MEMBER)
+interop-long: all $(E2E) $(MEMBER)
 	$(Q)CASE_SECONDS=1200 tests/interop/run.sh $(or $(CASES),$$(tests/interop/run.sh --list | grep '^long_'))
 demo: $(COMMAND)
 	$(Q)$(COMMAND) demo
@@ -430,7 +430,7 @@ clean:
 #: make soak          outages of minutes, hundreds of starts and stops, a gigabyte of backlog
 #: make bench         speed, next to the peers that are found; T=store (flush client producer consumer broker) for one part
 #: make interop       against the real Apache RocketMQ; CASES="name ..." for some
-#: make interop-long  20,000 messages through faults of all kinds, a mixed group for five minutes
+#: make interop-long  20,000 messages through faults of all kinds, a mixed group, end-to-end tests
 #: make lint          layers, symbols, headers, docs, sizes, cppcheck, clang-tidy
 #: make format        rewrites the sources with clang-format
 #: make install DESTDIR= prefix=  also uninstall, dist, distcheck

@@ -195,7 +195,7 @@ tests_on_real() {  # NAME VERSION TEST...
     port=$(take_ports)
     real_namesrv "$name-namesrv" "$version" "$port"
     real_broker "$name" "$version" $((port + 4)) "127.0.0.1:$port" \
-        "messageDelayLevel=1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s" enablePropertyFilter=true
+        "messageDelayLevel=1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s 1s 3s 2s" enablePropertyFilter=true recallMessageEnable=true
     must peer waitBroker "ns=127.0.0.1:$port" "broker=$name" > /dev/null
     for test in "$@"; do run_e2e "127.0.0.1:$port" "$test"; done
     stop_server "$name"
@@ -213,4 +213,12 @@ case_consumer_tests_on_real_497() {
 # The five thousand sends at once of send_receive_test are left out: a Java broker on a busy machine answers some of them too late.
 case_producer_tests_on_real_533() {
     tests_on_real producer 5.3.3 admin_test admin_group_test producer_target_test producer_hook_test producer_trace_test
+}
+
+# What else of the end-to-end tests a real broker can take part in; the others need faults, stops or options of the broker.
+case_long_tests_on_real_533() {
+    tests_on_real all 5.3.3 send_receive_test producer_modes_test producer_bodies_test producer_cut_test producer_misuse_test \
+        producer_move_test producer_shutdown_test producer_stats_test producer_steady_test request_test timed_message_test \
+        namespace_test consumer_receive_test consumer_group_test consumer_close_test consumer_flow_test consumer_notice_test \
+        consumer_offset_test consumer_ordered_close_test consumer_poll_test consumer_retry_test consumer_topic_test
 }
