@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The librmq Authors */
-/* Trace records as text: those of Java's encoder (tests/vectors/trace.json), and what it leaves open. */
+/* Trace records as text: those of Java's encoder (tests/vectors/trace.json), and what is left. */
 #include <check.h>
 #include <string.h>
 
@@ -142,7 +142,8 @@ static void write_end(struct rq_buf *out, const cJSON *context, const cJSON *bea
     rq_trace_write_end(out, &record);
 }
 
-/* Ours writes neither the text "null" for what is not there, nor the form for a cloud, nor recalls. */
+/* Ours writes neither the text "null" for what is not there, nor the form for a cloud, nor
+ * recalls. */
 static bool is_written_by_us(const cJSON *row)
 {
     const char *data = rq_json_str(row, "transData", "");
