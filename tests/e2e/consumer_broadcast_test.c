@@ -331,6 +331,28 @@ static void a_relative_folder_stays_where_it_began_when_the_directory_changes(vo
     tl_cluster_stop(&cluster);
 }
 
+static void a_shutdown_says_that_the_file_of_offsets_cannot_be_written(void)
+{
+    struct tl_cluster cluster;
+    char text[80];
+    tl_cluster_start(&cluster, 1);
+    make_folder();
+    snprintf(text, sizeof text, "%s/file", folder);
+    FILE *file = fopen(text, "w"); /* no folder can be made below it, not by root either */
+    TL_CHECK(file != NULL);
+    fclose(file);
+    rmq_consumer_options options = broadcast_options(&cluster, "m", &seen[0]);
+    options.local_offset_store_dir = text;
+    rmq_consumer *consumer = tl_consumer_start(&cluster, &options);
+    tl_send_some(&cluster, 0, 10);
+    tl_seen_wait(&seen[0], 10, 10000);
+    TL_EQUAL(rmq_consumer_shutdown(consumer, 10000, NULL), RMQ_ERR_IO);
+    TL_EQUAL(rmq_consumer_shutdown(consumer, 10000, NULL), RMQ_ERR_IO);
+    rmq_consumer_destroy(consumer);
+    remove_folder();
+    tl_cluster_stop(&cluster);
+}
+
 /* ---- a broker that is away ---- */
 
 struct assignment {
@@ -486,6 +508,7 @@ int main(int argc, char **argv)
         TL_CASE(a_broker_that_is_away_for_a_while_costs_and_repeats_nothing),
         TL_CASE(a_file_of_java_is_read_and_kept),
         TL_CASE(a_relative_folder_stays_where_it_began_when_the_directory_changes),
+        TL_CASE(a_shutdown_says_that_the_file_of_offsets_cannot_be_written),
         TL_CASE(a_start_that_a_shutdown_overtakes_starts_nothing),
     };
     return tl_main(argc, argv, cases, sizeof cases / sizeof *cases);
