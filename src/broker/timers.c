@@ -136,6 +136,10 @@ static rmq_status read_journal(struct rq_timers *timers, int64_t max, bool *foun
             mark_below(timers, (int64_t)rq_load_be64(text.data + at), max);
         }
     }
+    if (st == RMQ_OK && text.len > 0 && !*found) {
+        RQ_LOG(WARN, "which messages for any time are done is not known, they come again",
+               "file=%s bytes=%zu", timers->path, text.len);
+    }
     rq_buf_free(&text);
     if (st == RMQ_ERR_NOT_FOUND && err && *err) {
         rmq_error_destroy(*err);

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rmq/log.h>
+
 #include "base/bytes.h"
 #include "base/sys.h"
 #include "base/time.h"
@@ -427,6 +429,32 @@ START_TEST(a_child_of_fork_does_not_have_the_file_of_what_is_done)
 }
 END_TEST
 
+static int unknown_lines;
+
+static void count_unknown(rmq_log_level level, const char *line, void *user)
+{
+    (void)level;
+    (void)user;
+    unknown_lines += strstr(line, "they come again") != NULL;
+}
+
+START_TEST(a_file_of_what_is_done_that_says_nothing_is_told)
+{
+    char path[] = "/tmp/rmq-unit-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    const char *const pairs[] = {"storePathRootDir", path, NULL};
+    write_config(path, "timerDone", "what a disk may leave of it");
+    rmq_log_set(RMQ_LOG_WARN, count_unknown, NULL);
+    for (int i = 0; i < 2; i++) { /* the second finds what the first one wrote */
+        start(pairs);
+        stop();
+        ck_assert_int_eq(unknown_lines, 1);
+    }
+    rmq_log_set(RMQ_LOG_WARN, NULL, NULL);
+    ck_assert_int_eq(rq_sys_rmtree(path), 0);
+}
+END_TEST
+
 Suite *timers_suite(void)
 {
     Suite *suite = suite_create("timers");
@@ -446,6 +474,7 @@ Suite *timers_suite(void)
     tcase_add_test(tcase, a_message_in_a_log_that_is_kept_for_no_time_is_not_written_anew);
     tcase_add_test(tcase, what_is_stored_is_delivered_when_maxMessageSize_is_lowered_meanwhile);
     tcase_add_test(tcase, a_child_of_fork_does_not_have_the_file_of_what_is_done);
+    tcase_add_test(tcase, a_file_of_what_is_done_that_says_nothing_is_told);
     suite_add_tcase(suite, tcase);
     return suite;
 }
