@@ -19,7 +19,8 @@
 #define BACKOFF_GROWTH     4
 #define BACKOFF_PRESENT_MS 200
 #define STEADY_MS          5000 /* a connection that lived so long was a good one */
-#define WANTED_MS          1000 /* the back-off while calls wait, at most */
+#define WANTED_MS          1100 /* while calls wait: an attempt a second, not more */
+#define WANTED_JITTER_MS   200
 
 static void look(struct rq_peer *peer);
 
@@ -41,7 +42,7 @@ static void back_off_locked(struct rq_peer *peer)
     int64_t ms = peer->backoff_ms ? peer->backoff_ms * BACKOFF_GROWTH : options->backoff_first_ms;
     peer->backoff_ms = ms < options->backoff_most_ms ? ms : options->backoff_most_ms;
     peer->next_attempt_ms = now + jitter(peer, peer->backoff_ms);
-    peer->wanted_attempt_ms = now + jitter(peer, WANTED_MS);
+    peer->wanted_attempt_ms = now + WANTED_MS + jitter(peer, WANTED_JITTER_MS);
 }
 
 static void log_failure(struct rq_peer *peer, const char *reason)

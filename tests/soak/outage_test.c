@@ -3,7 +3,8 @@
 /*
  * Long outages of name server and broker: 20 s, 90 s and 10 min, with connections refused and with
  * packets that vanish (no end of the stream is ever heard). Both sides go on within 30 s, nothing
- * acknowledged is lost, and there is at most one connect attempt a second and address meanwhile.
+ * acknowledged is lost, and there is at most one connect attempt a second and address of a client
+ * meanwhile. Producer and consumer are one client, by their instance name.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -76,12 +77,37 @@ static void try_send(struct world *world, rmq_producer *producer, int *next)
     rmq_message_destroy(message);
 }
 
+static rmq_producer *start_producer(const struct tl_cluster *cluster)
+{
+    rmq_producer *producer = NULL;
+    rmq_error *err = NULL;
+    rmq_producer_options options = tl_producer_options(cluster);
+    options.instance_name = "one";
+    TL_OK(rmq_producer_create(&options, &producer, &err));
+    return producer;
+}
+
+static rmq_consumer *start_consumer(const struct tl_cluster *cluster)
+{
+    rmq_consumer *consumer = NULL;
+    rmq_error *err = NULL;
+    rmq_consumer_options options = tl_consumer_options(cluster);
+    options.instance_name = "one";
+    options.consume_thread_nums = 4;
+    options.listener = tl_seen_listener;
+    options.listener_user = &seen;
+    TL_OK(rmq_consumer_create(&options, &consumer, &err));
+    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
+    TL_OK(rmq_consumer_start(consumer, &err));
+    return consumer;
+}
+
 static void survive(int seconds, bool refuse)
 {
     struct world world;
     start(&world);
-    rmq_producer *producer = tl_producer(&world.cluster);
-    rmq_consumer *consumer = tl_consumer(&world.cluster, "*", tl_seen_listener, &seen);
+    rmq_producer *producer = start_producer(&world.cluster);
+    rmq_consumer *consumer = start_consumer(&world.cluster);
     tl_send(&world.cluster, producer, "m", 0, 100);
     tl_seen_wait(&seen, 100, 10000);
     int next = 100;
