@@ -428,7 +428,8 @@ int rq_offset_count_unstored(struct rmq_consumer *consumer)
         {
             struct rq_owned *owned = RQ_CONTAINER_OF(item, struct rq_owned, node);
             int64_t offset = committable(owned);
-            count += offset >= 0 && offset != owned->committed;
+            bool moved = owned->committed >= 0 || offset > owned->started_at;
+            count += offset >= 0 && offset != owned->committed && moved;
         }
     }
     return count;

@@ -168,6 +168,7 @@ void rq_owned_start(struct rq_owned *owned, int64_t offset, bool stored)
     stored = stored && offset >= owned->floor;
     offset = offset > owned->floor ? offset : owned->floor;
     owned->located = true;
+    owned->started_at = offset;
     owned->next_offset = offset;
     owned->delay_ms = RQ_RETRY_FIRST_MS;
     owned->committed = stored ? offset : -1;

@@ -50,6 +50,7 @@ struct rq_owned {
     int64_t delay_ms; /* of the next retry */
     int damaged;      /* answers in a row that could not be read */
     int64_t asked_ms;
+    int64_t started_at; /* where it began, by the broker's word or consumeFromWhere */
     int64_t next_offset;
     int64_t broker_id;    /* suggested by the broker */
     int64_t max_offset;   /* the queue's end, as the last pull told it; -1 = not known */
