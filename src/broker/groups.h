@@ -15,9 +15,9 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/table_file.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "base/table_file.h"
 
 struct rq_group_info {
     bool consume_enable;

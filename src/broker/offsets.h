@@ -14,9 +14,9 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/table_file.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "base/table_file.h"
 
 #define RQ_OFFSET_NONE (-1)
 

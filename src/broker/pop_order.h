@@ -16,8 +16,8 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "base/thread.h"
 #include "base/table_file.h"
+#include "base/thread.h"
 #include "wire/pop.h"
 
 struct rq_pop_orders {

@@ -14,8 +14,8 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "base/thread.h"
 #include "base/table_file.h"
+#include "base/thread.h"
 
 struct rq_request_mode {
     bool pop;

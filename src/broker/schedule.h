@@ -15,9 +15,9 @@
 #include <rmq/error.h>
 
 #include "base/buf.h"
+#include "base/table_file.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "base/table_file.h"
 #include "net/loop.h"
 #include "store/store.h"
 

@@ -16,9 +16,9 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/table_file.h"
 #include "base/thread.h"
 #include "broker/data_version.h"
-#include "base/table_file.h"
 #include "wire/command.h"
 
 #define RQ_TOPIC_SYS_FLAG_UNIT     1
