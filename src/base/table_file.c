@@ -53,6 +53,17 @@ rmq_status rq_table_file_set_path(struct rq_table_file *file, const char *path)
     return path && !file->path ? RMQ_ERR_NOMEM : RMQ_OK;
 }
 
+/* For people: the next write takes the broken file's place. */
+static void keep_aside(const char *path)
+{
+    char aside[PATH_MAX];
+    (void)snprintf(aside, sizeof aside, "%s.broken", path);
+    (void)unlink(aside);
+    if (link(path, aside) == 0) {
+        RQ_LOG(WARN, "the broken file is kept", "file=%s", aside);
+    }
+}
+
 /* The file or its backup. *out stays NULL when there is neither. */
 static rmq_status read_either(struct rq_table_file *file, cJSON **out, rmq_error **err)
 {
@@ -78,6 +89,9 @@ static rmq_status read_either(struct rq_table_file *file, cJSON **out, rmq_error
                       : "configuration file is broken and has no backup: nothing of it is known",
                "file=%s detail=%s", file->path, rmq_error_message(detail));
         file->is_broken = true;
+        if (!backed && first == RMQ_ERR_PROTOCOL) {
+            keep_aside(file->path);
+        }
     }
     rmq_error_destroy(detail);
     detail = NULL;

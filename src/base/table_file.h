@@ -29,7 +29,8 @@ rmq_status rq_table_file_set_path(struct rq_table_file *file, const char *path);
 
 /* Reads the file, or its .bak when the file is missing, empty, unreadable or no JSON, and gives the
  * tree to read. Neither there: RMQ_OK, read is not called. A broken .bak behind a broken file is
- * RMQ_ERR_CORRUPT. The table is clean afterwards. */
+ * RMQ_ERR_CORRUPT. A file that is no JSON and has no .bak stays as .broken beside the next one. The
+ * table is clean afterwards. */
 rmq_status rq_table_file_load(struct rq_table_file *file,
                               rmq_status (*read)(void *table, const cJSON *root), void *table,
                               rmq_error **err);

@@ -212,6 +212,32 @@ START_TEST(a_file_that_the_system_does_not_give_is_not_written_over)
 }
 END_TEST
 
+START_TEST(a_broken_file_without_backup_is_kept_beside_the_next_one)
+{
+    struct rq_offsets offsets;
+    struct rq_buf text;
+    char aside[160];
+    snprintf(aside, sizeof aside, "%s.broken", path);
+    for (int round = 0; round < 2; round++) { /* the second finds the one that the first left */
+        const char *broken = round ? "{\"offsetTable\":{" : "{\"offsetTable\":{\"T@G\":{0:1";
+        write_text(path, broken);
+        rq_offsets_init(&offsets);
+        rq_offsets_set_path(&offsets, path);
+        ck_assert_int_eq(rq_offsets_load(&offsets, NULL), RMQ_OK);
+        rq_offsets_commit(&offsets, name("G"), name("T"), 0, 5, NULL);
+        ck_assert_int_eq(rq_offsets_persist(&offsets, NULL), RMQ_OK);
+        rq_offsets_free(&offsets);
+        rq_buf_init(&text, 0);
+        ck_assert_int_eq(rq_sys_read_file(aside, 4096, &text, NULL), RMQ_OK);
+        ck_assert_str_eq(rq_buf_cstr(&text), broken);
+        rq_buf_free(&text);
+        ck_assert_int_eq(rq_sys_read_file(path, 4096, &text, NULL), RMQ_OK);
+        ck_assert_ptr_nonnull(strstr(rq_buf_cstr(&text), "0:5"));
+        rq_buf_free(&text);
+    }
+}
+END_TEST
+
 START_TEST(a_missing_file_is_an_empty_table)
 {
     struct rq_topics topics;
@@ -528,6 +554,7 @@ Suite *tables_suite(void)
     tcase_add_test(tc, the_good_backup_of_a_broken_file_stays_until_there_is_a_good_file);
     tcase_add_test(tc, what_is_no_object_is_no_table);
     tcase_add_test(tc, a_file_that_the_system_does_not_give_is_not_written_over);
+    tcase_add_test(tc, a_broken_file_without_backup_is_kept_beside_the_next_one);
     tcase_add_test(tc, a_missing_file_is_an_empty_table);
     tcase_add_test(tc, a_table_written_by_several_threads_at_once_ends_whole_and_newest);
     tcase_add_test(tc, an_unknown_group_is_created_only_where_that_is_allowed);
