@@ -223,7 +223,8 @@ RMQ_API int rmq_consumer_fd(rmq_consumer *consumer);
 /* Says how the batch went: SUCCESS moves the offset on, LATER sends the messages back to the
  * broker. A batch that is destroyed unfinished counts as LATER. RMQ_OK also when its queue has
  * moved to another member meanwhile (the messages come there again). Any thread. Errors:
- * RMQ_ERR_INVALID (not of this consumer, or finished already), RMQ_ERR_CLOSED. Since 0.1.0. */
+ * RMQ_ERR_INVALID (not of this consumer, finished already, or no such result: it is not finished
+ * then), RMQ_ERR_CLOSED. Since 0.1.0. */
 RMQ_API rmq_status rmq_consumer_finish(rmq_consumer *consumer, rmq_batch *batch,
                                        rmq_consume_result result, rmq_error **err);
 

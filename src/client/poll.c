@@ -240,6 +240,9 @@ rmq_status rmq_consumer_finish(rmq_consumer *consumer, rmq_batch *batch, rmq_con
     if (rq_forked_since(batch->mark)) {
         return rq_error_set(err, RMQ_ERR_FORKED, "the batch belongs to the parent process");
     }
+    if ((unsigned)result > RMQ_CONSUME_ROLLBACK) {
+        return rq_error_set(err, RMQ_ERR_INVALID, "%d is no result of consuming", (int)result);
+    }
     rq_mutex_lock(&consumer->lock);
     bool closed = consumer->state == RQ_CONSUMER_CLOSED;
     rq_mutex_unlock(&consumer->lock);

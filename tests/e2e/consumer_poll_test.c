@@ -65,6 +65,8 @@ static void an_event_loop_receives_everything_by_the_descriptor(void)
         TL_CHECK(fd_is_readable(consumer, 5000));
         while (rmq_consumer_poll(consumer, &batch, 0, NULL) == RMQ_OK) {
             TL_CHECK(note_batch(batch) <= 16);
+            TL_EQUAL(rmq_consumer_finish(consumer, batch, (rmq_consume_result)5, NULL),
+                     RMQ_ERR_INVALID);
             TL_OK(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, &err));
             TL_EQUAL(rmq_consumer_finish(consumer, batch, RMQ_CONSUME_SUCCESS, NULL),
                      RMQ_ERR_INVALID);
