@@ -4,7 +4,6 @@
  * Hostile peers of broker and name server: a bad frame costs its connection and a log line; others
  * go on, memory stays small.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 
 #include <rmq/broker.h>
 
+#include "lib/bad_frames.h"
 #include "lib/cases.h"
 #include "lib/frame.h"
 #include "lib/usage.h"
@@ -74,46 +74,16 @@ static void expect_service(const char *addr, int code)
     close(fd);
 }
 
-static void put32(unsigned char *p, uint32_t value)
-{
-    value = htonl(value);
-    memcpy(p, &value, 4);
-}
-
 /* How many connections that cost. */
-static int bad_lengths(const char *addr)
+static int bad_frames(const char *addr)
 {
-    static const uint32_t lengths[] = {0,           1,           3,           0xffffffffU,
-                                       0x80000000U, 0x7fffffffU, 0x40000000U, 0x01100000U};
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        unsigned char frame[64] = {0};
-        char what[32];
-        put32(frame, lengths[i]);
-        snprintf(what, sizeof what, "length %x", lengths[i]);
+    unsigned char frame[TL_BAD_FRAME];
+    char what[64];
+    int count = 0;
+    for (; tl_bad_frame(count, frame, what); count++) {
         expect_close(addr, what, frame, sizeof frame);
     }
-    return sizeof lengths / sizeof lengths[0];
-}
-
-static int bad_headers(const char *addr)
-{
-    unsigned char frame[64];
-    memset(frame, 'x', sizeof frame);
-    put32(frame, 60);
-    put32(frame + 4, 57); /* one more than there is */
-    expect_close(addr, "header longer than the frame", frame, sizeof frame);
-    put32(frame + 4, 0x00ffffff);
-    expect_close(addr, "header of 16 MiB", frame, sizeof frame);
-    put32(frame + 4, 56);
-    expect_close(addr, "a header that is not JSON", frame, sizeof frame);
-    for (int kind = 2; kind < 256; kind++) {
-        put32(frame + 4, (uint32_t)kind << 24 | 56);
-        expect_close(addr, "unknown kind of header", frame, sizeof frame);
-    }
-    put32(frame + 4, 1U << 24 | 56);
-    memset(frame + 8, 0xff, 56);
-    expect_close(addr, "binary header with lengths of 4 GiB", frame, sizeof frame);
-    return 3 + 254 + 1;
+    return count;
 }
 
 static void garbage(const char *addr)
@@ -139,9 +109,7 @@ static void garbage(const char *addr)
 static void slow_senders(const char *addr)
 {
     int fds[100];
-    unsigned char begin[100] = {0};
-    put32(begin, 15U << 20);
-    put32(begin + 4, 50);
+    unsigned char begin[100] = {0x00, 0xf0, 0x00, 0x00, 0x00, 0x00, 0x00, 50};
     for (int i = 0; i < 100; i++) {
         fds[i] = connect_to(addr);
         TL_EQUAL(send(fds[i], begin, sizeof begin, MSG_NOSIGNAL), sizeof begin);
@@ -184,9 +152,7 @@ static void abuse_server(const char *addr, int good_code, FILE *log)
     int before = 0;
     int after = 0;
     int lines = log_lines(log, &before);
-    int connections = bad_lengths(addr);
-    expect_service(addr, good_code);
-    connections += bad_headers(addr);
+    int connections = bad_frames(addr);
     expect_service(addr, good_code);
     TL_EQUAL(log_lines(log, &after) - lines, connections);
     TL_EQUAL(after - before, connections);
