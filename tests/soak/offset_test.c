@@ -38,16 +38,11 @@ static struct wire wire_of(struct tl_detour *detour)
 
 static rmq_consumer *start_push(const struct tl_cluster *cluster)
 {
-    rmq_error *err = NULL;
-    rmq_consumer *consumer = NULL;
     rmq_consumer_options options = tl_consumer_options(cluster);
     options.persist_consumer_offset_interval_ms = 1000;
     options.listener = tl_seen_listener;
     options.listener_user = &seen;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, &options);
 }
 
 static rmq_lite_pull_consumer *start_lite(const struct tl_cluster *cluster)

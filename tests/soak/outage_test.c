@@ -89,17 +89,12 @@ static rmq_producer *start_producer(const struct tl_cluster *cluster)
 
 static rmq_consumer *start_consumer(const struct tl_cluster *cluster)
 {
-    rmq_consumer *consumer = NULL;
-    rmq_error *err = NULL;
     rmq_consumer_options options = tl_consumer_options(cluster);
     options.instance_name = "one";
     options.consume_thread_nums = 4;
     options.listener = tl_seen_listener;
     options.listener_user = &seen;
-    TL_OK(rmq_consumer_create(&options, &consumer, &err));
-    TL_OK(rmq_consumer_subscribe(consumer, cluster->topic, "*", &err));
-    TL_OK(rmq_consumer_start(consumer, &err));
-    return consumer;
+    return tl_consumer_start(cluster, &options);
 }
 
 static void survive(int seconds, bool refuse)

@@ -94,6 +94,11 @@ size_t raw_messages(const struct raw_answer *answer, struct rq_msg *out, size_t 
     } while (0)
 void raw_pause(void); /* 2 ms between looks */
 
+/* Among pairs: messages stay in a write buffer. */
+#define RAW_IN_BUFFERS                                                                             \
+    "transientStorePoolEnable", "true", "transientStorePoolSize", "1", "mappedFileSizeCommitLog",  \
+        "1048576", "wakeCommitWhenPutMessage", "false", "commitIntervalCommitLog", "3600000",      \
+        "flushIntervalCommitLog", "3600000"
 rmq_broker *start_broker(const char *const *pairs); /* key, value, …, NULL; pairs may be NULL */
 
 /* Puts a file of tables into a store that no broker has open. */

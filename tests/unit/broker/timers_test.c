@@ -147,21 +147,7 @@ END_TEST
 
 START_TEST(a_message_in_a_write_buffer_only_is_recalled)
 {
-    static const char *const pairs[] = {"recallMessageEnable",
-                                        "true",
-                                        "transientStorePoolEnable",
-                                        "true",
-                                        "transientStorePoolSize",
-                                        "1",
-                                        "mappedFileSizeCommitLog",
-                                        "1048576",
-                                        "wakeCommitWhenPutMessage",
-                                        "false",
-                                        "commitIntervalCommitLog",
-                                        "3600000",
-                                        "flushIntervalCommitLog",
-                                        "3600000",
-                                        NULL};
+    static const char *const pairs[] = {"recallMessageEnable", "true", RAW_IN_BUFFERS, NULL};
     start(pairs);
     ck_assert_int_eq(produce("gone", RQ_PROP_TIMER_DELAY_SEC, 600), RQ_RESP_SUCCESS);
     ck_assert_int_eq(recall("T", handle_text), RQ_RESP_SUCCESS);

@@ -272,19 +272,7 @@ END_TEST
 
 START_TEST(a_half_message_that_is_in_a_write_buffer_only_can_be_ended)
 {
-    static const char *const pairs[] = {"transientStorePoolEnable",
-                                        "true",
-                                        "transientStorePoolSize",
-                                        "1",
-                                        "mappedFileSizeCommitLog",
-                                        "1048576",
-                                        "wakeCommitWhenPutMessage",
-                                        "false",
-                                        "commitIntervalCommitLog",
-                                        "3600000",
-                                        "flushIntervalCommitLog",
-                                        "3600000",
-                                        NULL};
+    static const char *const pairs[] = {RAW_IN_BUFFERS, NULL};
     start(pairs);
     ck_assert_int_eq(end(prepare("one"), RQ_SYS_TRANSACTION_COMMIT), RQ_RESP_SUCCESS);
     ck_assert_int_eq(end(prepare("two"), RQ_SYS_TRANSACTION_ROLLBACK), RQ_RESP_SUCCESS);
