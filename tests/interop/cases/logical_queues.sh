@@ -9,8 +9,11 @@ LOGICAL=__syslo__global__
 
 moved_to() {  # TOPIC BROKERS
     must peer mqadmin remappingStaticTopic -n "$NS" -t "$1" -b "$2" > "$RUN/$1.remapped"
-    goes_on producer sent_more_than "$1-producer" '"SEND_OK"'
-    goes_on consumer received_more_than "$1-consumer" '"msgId"'
+    local sent received begin=$SECONDS
+    sent=$(count_sent "$1-producer")
+    received=$(count_received "$1-consumer")
+    goes_on producer sent_more_than "$1-producer" "$sent" "$begin"
+    goes_on consumer received_more_than "$1-consumer" "$received" "$begin"
 }
 
 # Ends and lags of the logical queues. mqadmin takes the group's offset of the leader's own queue for one of the logical queue, so that its difference

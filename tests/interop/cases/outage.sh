@@ -4,21 +4,23 @@
 # The real broker goes away for half a minute while our producer and consumer run, once in good order and once killed.
 # shellcheck shell=bash
 
-sent_more_than() { [ "$(grep -c '"SEND_OK"' "$RUN/$1/out")" -gt "$2" ]; }
-received_more_than() { [ "$(grep -c '"msgId"' "$RUN/$1/out")" -gt "$2" ]; }
+count_sent() { grep -c '"SEND_OK"' "$RUN/$1/out"; }
+count_received() { grep -c '"msgId"' "$RUN/$1/out"; }
+sent_more_than() { [ "$(count_sent "$1")" -gt "$2" ]; }
+received_more_than() { [ "$(count_received "$1")" -gt "$2" ]; }
 all_ids_received() { group_py ids "$RUN/$1/out" "$RUN/$2/out" > /dev/null; }
 
-# goes_on WHAT PREDICATE NAME COUNT: more than those COUNT lines, within 30 s of BEGIN ($SECONDS when the broker was there again).
+# goes_on WHAT PREDICATE NAME COUNT BEGIN: more than those COUNT lines, within 30 s of BEGIN ($SECONDS when that became possible).
 goes_on() {
-    local what=$1 test=$2 name=$3 count=$4
-    wait_until $((BEGIN + 30 - SECONDS)) "$test" "$name" "$count" || fail "the $what did not go on within 30 s: $(tail -n 1 "$RUN/$name/err")"
-    note "the $what went on after $((SECONDS - BEGIN)) s"
+    local what=$1 test=$2 name=$3 count=$4 begin=$5
+    wait_until $((begin + 30 - SECONDS)) "$test" "$name" "$count" || fail "the $what did not go on within 30 s: $(tail -n 1 "$RUN/$name/err")"
+    note "the $what went on after $((SECONDS - begin)) s"
 }
 
 outage() {  # stop_server|kill_server
     need_rmq
     use_real 5.3.3
-    local name=outage-$1 topic=Outage-$1 port sent received BEGIN
+    local name=outage-$1 topic=Outage-$1 port sent received begin
     port=$(take_ports)
     real_broker "$name" 5.3.3 "$port" "$NS"
     must peer waitBroker "ns=$NS" "broker=$name" > /dev/null
@@ -31,12 +33,12 @@ outage() {  # stop_server|kill_server
     sleep 30
     is_alive "$(server_pid "$name-producer")" || fail "the producer ended in the outage: $(tail -n 1 "$RUN/$name-producer/err")"
     is_alive "$(server_pid "$name-consumer")" || fail "the consumer ended in the outage: $(tail -n 1 "$RUN/$name-consumer/err")"
-    sent=$(grep -c '"SEND_OK"' "$RUN/$name-producer/out")
-    received=$(grep -c '"msgId"' "$RUN/$name-consumer/out")
+    sent=$(count_sent "$name-producer")
+    received=$(count_received "$name-consumer")
     restart_real_broker "$name" 5.3.3
-    BEGIN=$SECONDS
-    goes_on producer sent_more_than "$name-producer" "$sent"
-    goes_on consumer received_more_than "$name-consumer" "$received"
+    begin=$SECONDS
+    goes_on producer sent_more_than "$name-producer" "$sent" "$begin"
+    goes_on consumer received_more_than "$name-consumer" "$received" "$begin"
     sleep 3
     touch "$RUN/$name.stop"
     wait_until 60 is_gone "$(server_pid "$name-producer")" || fail "the producer does not end with its input"
