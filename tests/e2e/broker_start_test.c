@@ -287,17 +287,25 @@ static void set_number(rmq_broker_config *config, const char *name, int number)
     TL_OK(rmq_broker_config_set(config, name, text, &err));
 }
 
-/* As a worker that the host forks for its own purposes. */
+/* As a worker that the host forks for its own purposes. When it returns the child runs, and has done
+ * what a fork has to do in it. */
 static pid_t fork_sleeper(void)
 {
+    char byte = 0;
+    int fds[2];
+    TL_EQUAL(pipe(fds), 0);
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
+        (void)!write(fds[1], &byte, 1);
         for (;;) {
             pause();
         }
     }
     TL_CHECK(child > 0);
+    close(fds[1]);
+    TL_EQUAL(read(fds[0], &byte, 1), 1);
+    close(fds[0]);
     return child;
 }
 
