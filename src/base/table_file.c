@@ -70,14 +70,13 @@ static rmq_status read_either(struct rq_table_file *file, cJSON **out, rmq_error
     char bak[PATH_MAX];
     rmq_error *detail = NULL;
     rmq_status first = read_tree(file->path, out, &detail);
-    if (first == RMQ_OK || first == RMQ_ERR_NOMEM) {
-        rmq_status st = first ? rq_error_set(err, first, "%s", rmq_error_message(detail)) : RMQ_OK;
-        rmq_error_destroy(detail);
-        return st;
+    if (first == RMQ_OK) {
+        return RMQ_OK;
     }
     (void)snprintf(bak, sizeof bak, "%s.bak", file->path);
     bool backed = access(bak, F_OK) == 0;
-    if (!backed && first != RMQ_ERR_NOT_FOUND && first != RMQ_ERR_PROTOCOL) {
+    bool is_bad = first == RMQ_ERR_NOT_FOUND || first == RMQ_ERR_PROTOCOL;
+    if (first == RMQ_ERR_NOMEM || (!backed && !is_bad)) {
         /* there may be a whole table in it, and the next write would take its place */
         rmq_status st = rq_error_set(err, first, "%s", rmq_error_message(detail));
         rmq_error_destroy(detail);

@@ -41,23 +41,26 @@ static void persist_delays(struct rmq_broker *broker)
     note_failure("delay offsets", st, err);
 }
 
+static void persist_consumer_offsets(struct rmq_broker *broker)
+{
+    rmq_error *err = NULL;
+    rmq_status st = rq_offsets_persist(&broker->offsets, &err);
+    note_failure("consumer offsets", st, err);
+}
+
 static void persist_offsets(struct rmq_broker *broker)
 {
     rmq_error *err = NULL;
     rq_pops_commit(&broker->pops);
-    rmq_status st = rq_offsets_persist(&broker->offsets, &err);
-    note_failure("consumer offsets", st, err);
-    err = NULL;
-    st = rq_pop_orders_persist(&broker->pop_orders, &err);
+    persist_consumer_offsets(broker);
+    rmq_status st = rq_pop_orders_persist(&broker->pop_orders, &err);
     note_failure("what was popped in order", st, err);
 }
 
 void rq_broker_persist_now(struct rmq_broker *broker)
 {
-    rmq_error *err = NULL;
     persist_tables(broker);
-    rmq_status st = rq_offsets_persist(&broker->offsets, &err);
-    note_failure("consumer offsets", st, err);
+    persist_consumer_offsets(broker);
 }
 
 void rq_broker_persist(struct rmq_broker *broker)
